@@ -17,13 +17,13 @@ namespace mica::convert {
 
 /// The rows (or columns) that are taken, and their order.
 enum class Order : std::uint8_t {
-  all,
-  q_pairs,     ///< halves of a head interleaved, for rotation of adjacent pairs; query heads
-  k_pairs,     ///< the same for key heads
-  first_half,  ///< of a fused matrix
-  second_half,
-  even,  ///< of an interleaved matrix
-  odd,
+  all,              ///< in their order
+  q_pairs,          ///< halves of a head interleaved, for rotation of adjacent pairs; query heads
+  k_pairs,          ///< the same for key heads
+  first_half,       ///< of a fused matrix
+  second_half,      ///< of a fused matrix
+  even,             ///< of an interleaved matrix
+  odd,              ///< of an interleaved matrix
   value_heads,      ///< delta net: from grouped by key head to key head = value head mod key heads
   qkv_value_heads,  ///< the same behind queries and keys
   grouped_qkv,      ///< delta net: q, k, v out of (q, k, v, z) for each key head
@@ -34,11 +34,11 @@ enum class Order : std::uint8_t {
 enum class Function : std::uint8_t { same, plus_one, negative_exp };
 
 struct Change {
-  Order rows = Order::all;
-  Order columns = Order::all;
-  Function function = Function::same;
-  bool transposed = false;  ///< before rows and columns are counted
-  bool padded = false;      ///< rows of zeros up to the vocabulary
+  Order rows = Order::all;             ///< those that the file gets, in its order
+  Order columns = Order::all;          ///< the same for columns
+  Function function = Function::same;  ///< after the order of both
+  bool transposed = false;             ///< before rows and columns are counted
+  bool padded = false;                 ///< rows of zeros up to the vocabulary
 };
 
 namespace detail {

@@ -83,8 +83,9 @@ class Checkpoint {
 
   /// A tensor and the file that has it.
   struct Entry {
-    const Safetensors* file;
-    const Safetensor* tensor;
+    const Safetensors* file;   // lives in the checkpoint
+    const Safetensor* tensor;  // one of file->tensors()
+    /// Its values as stored, in the mapped file.
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return file->bytes(*tensor); }
   };
 
@@ -95,6 +96,7 @@ class Checkpoint {
     const auto found = entries_.find(name);
     return found == entries_.end() ? nullptr : &found->second;
   }
+  /// The number of safetensors files.
   [[nodiscard]] std::size_t files() const noexcept { return files_.size(); }
 
  private:

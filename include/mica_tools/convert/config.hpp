@@ -19,8 +19,9 @@ namespace mica::convert {
 /// the key.
 class Config {
  public:
-  static constexpr std::uint64_t max_count = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t max_count = std::uint64_t{1} << 31;  ///< of any whole number
 
+  /// Raises ErrorCode::file for JSON that is no object. path: for error texts.
   Config(Json json, std::string path) : json_(std::move(json)), path_(std::move(path)) {
     MICA_CHECK(json_.is_object(), file, path_, ": is not a JSON object");
   }
@@ -39,14 +40,14 @@ class Config {
     return out;
   }
 
-  /// Null when the key is missing or null.
+  /// The value of a key; null when it is missing or null. And whether there is one.
   [[nodiscard]] const Json* find(std::string_view key) const {
     const Json* const inner = find_member(find_member(json_, "text_config"), key);
     return inner != nullptr ? inner : find_member(json_, key);
   }
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
 
-  /// A whole number from 0 to max_count; required.
+  /// A whole number from 0 to max_count; required, or `otherwise` when the key is missing.
   [[nodiscard]] std::uint64_t count(std::string_view key) const { return as_count(required(key), key); }
   [[nodiscard]] std::uint64_t count_or(std::string_view key, std::uint64_t otherwise) const {
     const Json* const found = find(key);
@@ -60,13 +61,14 @@ class Config {
     return out;
   }
 
-  /// A finite number; required.
+  /// A finite number; required, or `otherwise` when the key is missing.
   [[nodiscard]] double real(std::string_view key) const { return as_real(required(key), key); }
   [[nodiscard]] double real_or(std::string_view key, double otherwise) const {
     const Json* const found = find(key);
     return found == nullptr ? otherwise : as_real(*found, key);
   }
 
+  /// A bool, a text; `otherwise` when the key is missing.
   [[nodiscard]] bool flag_or(std::string_view key, bool otherwise) const {
     const Json* const found = find(key);
     if (found == nullptr) return otherwise;
@@ -99,7 +101,7 @@ class Config {
     return out;
   }
 
-  // For values inside of other values; `key` names them in errors.
+  /// The same for values inside of other values; `key` names them in errors, which where() begins.
   [[nodiscard]] std::uint64_t as_count(const Json& value, std::string_view key) const {
     const bool whole =
         value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
@@ -137,24 +139,24 @@ class Config {
 
 /// Defaults of a family for missing keys of config.json; 0 means that the key is required.
 struct Defaults {
-  std::uint64_t heads = 0;
+  std::uint64_t heads = 0;     ///< "num_attention_heads"
   std::uint64_t kv_heads = 0;  ///< 0: as many as heads
   std::uint64_t head_dim = 0;  ///< 0: width / heads
-  std::uint64_t context = 0;
-  double epsilon = 1e-6;
-  double rope_base = 10000.0;
-  bool tied = false;  ///< the output matrix is the embedding
+  std::uint64_t context = 0;   ///< tokens, "max_position_embeddings"
+  double epsilon = 1e-6;       ///< of norms, "rms_norm_eps"
+  double rope_base = 10000.0;  ///< "rope_theta"
+  bool tied = false;           ///< the output matrix is the embedding
 };
 
 /// Widths of a model, in elements.
 struct Sizes {
-  std::uint64_t layers, width, heads, kv_heads, head_dim, context;
-  std::uint64_t experts = 0, experts_used = 0, expert_ff = 0, shared_ff = 0;
-  std::uint64_t vocabulary = 0;  ///< rows of the embedding
-  double epsilon = 0;            ///< of the norms
+  std::uint64_t layers, width, heads, kv_heads, head_dim, context;            ///< each at least 1
+  std::uint64_t experts = 0, experts_used = 0, expert_ff = 0, shared_ff = 0;  ///< 0: none
+  std::uint64_t vocabulary = 0;                                               ///< rows of the embedding
+  double epsilon = 0;                                                         ///< of the norms
 
-  [[nodiscard]] std::uint64_t q_width() const noexcept { return heads * head_dim; }
-  [[nodiscard]] std::uint64_t kv_width() const noexcept { return kv_heads * head_dim; }
+  [[nodiscard]] std::uint64_t q_width() const noexcept { return heads * head_dim; }  ///< of all query heads
+  [[nodiscard]] std::uint64_t kv_width() const noexcept { return kv_heads * head_dim; }  ///< of all keys
 };
 
 namespace detail {

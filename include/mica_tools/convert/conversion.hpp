@@ -29,8 +29,8 @@ namespace mica::convert {
 
 /// What a conversion may choose.
 struct ConversionOptions {
-  std::optional<format::Id> format = {};  ///< of matrices; empty: that of the checkpoint
-  std::string name = {};                  ///< general.name; empty: that of the folder
+  std::optional<format::Id> format = {};  // of matrices; empty: that of the checkpoint
+  std::string name = {};                  // general.name; empty: that of the folder
 };
 
 /// Called before each tensor with its place among tensors(); throws to stop.
@@ -90,13 +90,16 @@ class Conversion {
     return out;
   }
 
+  /// general.architecture of the file.
   [[nodiscard]] std::string_view arch() const noexcept { return family_->arch; }
+  /// The tensors of the file, in its order.
   [[nodiscard]] const std::vector<TensorPlan>& tensors() const noexcept { return plans_.tensors; }
   /// Tensors of the checkpoint that have no place in the file: vision and audio towers, multi-token
   /// prediction.
   [[nodiscard]] const std::vector<std::string>& skipped() const noexcept { return plans_.skipped; }
   /// Decisions of the conversion, as text for users.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return vocabulary_.notes; }
+  /// Bytes of all tensors in the file.
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept {
     std::uint64_t sum = 0;
     for (const TensorPlan& tensor : plans_.tensors) sum += tensor.bytes();

@@ -24,38 +24,40 @@ namespace mica::convert {
 enum class Keep : std::uint8_t {
   as_asked,     ///< the requested type
   unquantized,  ///< the checkpoint's own instead of a quantised one
-  f32,
+  f32,          ///< also where a quantised type is requested
 };
 
 /// One tensor of a family, from its Hugging Face name to its GGUF name.
 struct TensorRule {
-  std::string_view from, to;
+  std::string_view from, to;    ///< with # for numbers, as above
   std::string_view shape = "";  ///< as stored, checked: d width, q query, k key, h head, e experts; * any
-  Change change = {};
-  Keep keep = Keep::as_asked;
+  Change change = {};           ///< none by default
+  Keep keep = Keep::as_asked;   ///< its type
 };
 
 /// A tensor that is computed from the config.
 struct ComputedTensor {
   std::string name;
-  std::vector<float> values;
+  std::vector<float> values;  ///< F32, one dimension
 };
 
 /// The inputs of a family's functions.
 struct FamilyInput {
-  const Config& config;
-  const Sizes& sizes;
-  const Rope& rope;
+  const Config& config;  ///< all keys
+  const Sizes& sizes;    ///< those that all families have
+  const Rope& rope;      ///< of the layers without a window
 };
 
 /// A family. An object of this type is all that a new one needs, and its place in the list of families.hpp.
 struct Family {
-  std::string_view arch;         ///< general.architecture
-  std::string_view model_types;  ///< names with a space between each
-  std::span<const std::span<const TensorRule>> tables;
-  Defaults defaults = {};
-  void (*write_keys)(const FamilyInput&, Keys&);  ///< beyond the common ones; may refuse a model
+  std::string_view arch;                                ///< general.architecture
+  std::string_view model_types;                         ///< names with a space between each
+  std::span<const std::span<const TensorRule>> tables;  ///< a tensor may have a rule in several
+  Defaults defaults = {};                               ///< for keys that config.json may leave out
+  void (*write_keys)(const FamilyInput&, Keys&);        ///< beyond the common ones; may refuse a model
+  /// Tensors beyond those of the checkpoint; null: none.
   std::vector<ComputedTensor> (*compute)(const FamilyInput&) = nullptr;
+
   bool padded = false;               ///< the embedding gets rows of zeros up to config.json's vocab_size
   std::string_view vocabulary = "";  ///< tokenizer.ggml.model, if not the detected one
 };

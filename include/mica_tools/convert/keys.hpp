@@ -15,8 +15,10 @@ namespace mica::convert {
 /// The keys of one architecture. Refers to a writer, which must outlive it.
 class Keys {
  public:
+  /// arch: stands before each name, with a dot.
   Keys(gguf::Writer& writer, std::string_view arch) : writer_(writer), prefix_(join(arch, ".")) {}
 
+  /// u32. Raises ErrorCode::file for a larger value.
   void count(std::string_view name, std::uint64_t value) {
     MICA_CHECK(value <= UINT32_MAX, file, "key '", prefix_, name, "' would be ", value, "; allowed: 32 bits");
     writer_.set(prefix_ + std::string(name), static_cast<std::uint32_t>(value));
@@ -28,6 +30,7 @@ class Keys {
     if (equal && !values.empty()) return count(name, values.front());
     array(name, values);
   }
+  /// An array of i32; a number as f32; arrays of f32 and of bools; a text.
   void array(std::string_view name, const std::vector<std::uint64_t>& values) {
     writer_.set_array(prefix_ + std::string(name), std::vector<std::int32_t>(values.begin(), values.end()));
   }

@@ -53,8 +53,10 @@ class TargetFormat {
                format::name(requested_), "; types that can be written: ", format::known_codecs.written());
   }
 
+  /// The type that was requested, or else the usual one of the checkpoint.
   [[nodiscard]] format::Id requested() const noexcept { return requested_; }
 
+  /// The type of a tensor whose rows have `width` values.
   [[nodiscard]] format::Id of(std::size_t n_dims, std::uint64_t width, Keep keep) const {
     if (n_dims == 1 || keep == Keep::f32) return format::F32::id;
     if (keep == Keep::unquantized && !is_float(requested_)) return usual_;
@@ -83,13 +85,14 @@ class TargetFormat {
 
 /// The tensors of a file, and what was left out of it.
 struct TensorPlans {
-  std::vector<TensorPlan> tensors;
+  std::vector<TensorPlan> tensors;   ///< in the order of the file
   std::vector<std::string> skipped;  ///< names in the checkpoint
 };
 
 /// Plans one model.
 class TensorPlanner {
  public:
+  /// All of them outlive the planner; the plans refer to the checkpoint. tied: it has no output matrix.
   TensorPlanner(const Checkpoint& checkpoint, const Family& family, const FamilyInput& input,
                 const TargetFormat& formats, bool tied)
       : checkpoint_(checkpoint), family_(family), in_(input), formats_(formats), tied_(tied) {}

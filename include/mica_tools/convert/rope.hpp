@@ -19,11 +19,11 @@ namespace mica::convert {
 
 /// The rotation of full-attention layers, and the base of windowed ones where it differs.
 struct Rope {
-  double base = 10000.0;
-  std::optional<double> window_base;
-  double partial = 1.0;           ///< share of a head that is rotated
-  std::string type = "default";   ///< of the scaling
-  const Json* scaling = nullptr;  ///< its numbers
+  double base = 10000.0;              ///< above 0
+  std::optional<double> window_base;  ///< empty: layers with a window have the same
+  double partial = 1.0;               ///< share of a head that is rotated
+  std::string type = "default";       ///< of the scaling
+  const Json* scaling = nullptr;      ///< its numbers
 };
 
 namespace detail {

@@ -58,9 +58,10 @@ void convert_each(const std::byte* from, std::size_t count, std::size_t stride, 
 
 /// The properties of a type.
 struct DtypeInfo {
-  Dtype dtype;
+  Dtype dtype;  // its place in the list
   std::string_view name;
-  std::uint8_t bytes;
+  std::uint8_t bytes;  // of an element
+  /// As the function below.
   void (*to_floats)(const std::byte* from, std::size_t count, std::size_t stride, float* to) noexcept;
 };
 
@@ -100,12 +101,12 @@ inline void to_floats(Dtype dtype, const std::byte* from, std::size_t count, std
 
 /// A tensor of a Hugging Face checkpoint.
 struct Safetensor {
-  static constexpr std::size_t max_dims = 8;
+  static constexpr std::size_t max_dims = 8;  // of a tensor; more are refused
 
   std::string name;
-  Dtype dtype = Dtype::F32;
-  std::vector<std::uint64_t> shape;  ///< the last varies fastest; empty: one number
-  std::uint64_t offset = 0;          ///< of the first byte, from the beginning of the file
+  Dtype dtype = Dtype::F32;          // of its elements
+  std::vector<std::uint64_t> shape;  // the last varies fastest; empty: one number
+  std::uint64_t offset = 0;          // of the first byte, from the beginning of the file
   std::uint64_t bytes = 0;
 
   /// "[4096, 1024]", as Python shows it.

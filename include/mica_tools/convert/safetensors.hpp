@@ -188,6 +188,7 @@ class Safetensors {
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// In the order of the header.
   [[nodiscard]] const std::vector<Safetensor>& tensors() const noexcept { return tensors_; }
   /// The bytes of one of tensors().
   [[nodiscard]] std::span<const std::byte> bytes(const Safetensor& tensor) const noexcept {

@@ -110,10 +110,12 @@ struct RowCodec {
 /// one.
 class RowCodecs {
  public:
+  /// codecs: one for each format of the table, in its order; what they view outlives this.
   constexpr RowCodecs(Table formats, std::span<const RowCodec> codecs,
                       tensor::FindPacking find_packing) noexcept
       : formats_(formats), codecs_(codecs), packing_(find_packing) {}
 
+  /// The formats that can be read.
   [[nodiscard]] constexpr Table formats() const noexcept { return formats_; }
   /// Of rows that lie packed.
   [[nodiscard]] constexpr tensor::FindPacking packing() const noexcept { return packing_; }
@@ -122,6 +124,7 @@ class RowCodecs {
     const Info* const info = formats_.find(id);
     return info == nullptr ? RowCodec{} : codecs_[static_cast<std::size_t>(info - &*formats_.begin())];
   }
+  /// Whether rows of the format can be written.
   [[nodiscard]] constexpr bool writes(Id id) const noexcept { return find(id).encode != nullptr; }
   /// The names of those that can be written, for messages.
   [[nodiscard]] std::string written() const {

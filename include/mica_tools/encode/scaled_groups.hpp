@@ -23,6 +23,7 @@ namespace mica::format::search {
 template <class Levels, std::size_t Groups, std::size_t Group, int ScaleLow, int ScaleHigh>
 class ScaledGroups {
  public:
+  /// The values outlive this.
   explicit ScaledGroups(const Values<Groups * Group>& values) noexcept : values_(values) {}
 
   /// Finds d, scales and codes; codes are levels.

@@ -85,6 +85,7 @@ class BaseLogitsReader {
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
+  /// Tokens of a window, entries of the vocabulary, and windows; each at least 1.
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
   [[nodiscard]] std::size_t n_vocab() const noexcept { return n_vocab_; }
   [[nodiscard]] std::size_t windows() const noexcept { return windows_; }

@@ -21,13 +21,14 @@ namespace mica::io {
 
 /// Bytes per second.
 struct DiskSpeed {
-  double in_order = 0;
-  double scattered = 0;
+  double in_order = 0;   // reads of 4 MiB
+  double scattered = 0;  // reads of 4 KiB
 };
 
 /// Reads parts of one file past the page cache for some time, into memory of the caller. One thread.
 class DiskProbe {
  public:
+  /// Bytes of a read, and reads at a time: in order, and scattered.
   static constexpr std::size_t large_bytes = std::size_t{4} << 20, large_under_way = 16;
   static constexpr std::size_t small_bytes = 4096, small_under_way = 32;
 

@@ -43,9 +43,10 @@ class Divergence {
     dp_values_.push_back(static_cast<float>(dp));
   }
 
+  /// Rows that were added.
   [[nodiscard]] std::size_t count() const noexcept { return kl_.count(); }
 
-  /// Mean negative log-likelihood: e to its power is the perplexity.
+  /// Mean negative log-likelihood of the model and of its base; e to their powers are the perplexities.
   [[nodiscard]] Estimate nll() const noexcept { return nll_.estimate(); }
   [[nodiscard]] Estimate nll_base() const noexcept { return nll_base_.estimate(); }
   [[nodiscard]] Estimate perplexity() const noexcept { return nll().exp(); }
@@ -73,9 +74,11 @@ class Divergence {
 
   /// Mean Kullback-Leibler divergence of the model from its base, in nats.
   [[nodiscard]] Estimate kl() const noexcept { return kl_.estimate(); }
+  /// Those of single rows. Copies and sorts them.
   [[nodiscard]] Sorted kl_values() const { return Sorted(kl_values_); }
   /// Mean change of the probability of the token that came next.
   [[nodiscard]] Estimate dp() const noexcept { return dp_.estimate(); }
+  /// Those of single rows. Copies and sorts them.
   [[nodiscard]] Sorted dp_values() const { return Sorted(dp_values_); }
   /// The root of its mean square.
   [[nodiscard]] Estimate dp_rms() const noexcept {

@@ -37,6 +37,7 @@ class LogProbabilities {
     log_sum_ = max + std::log(sum);
   }
 
+  /// The row itself.
   [[nodiscard]] std::span<const float> logits() const noexcept { return logits_; }
   /// The logarithm of the sum of all e to the power of a logit.
   [[nodiscard]] double log_sum() const noexcept { return log_sum_; }
@@ -64,6 +65,7 @@ class QuantizedRow {
     return 2 * sizeof(float) + sizeof(std::uint16_t) * (n_vocab + n_vocab % 2);
   }
 
+  /// A row of zeros.
   explicit QuantizedRow(std::size_t n_vocab) : bytes_(bytes_for(n_vocab)), n_vocab_(n_vocab) {}
 
   /// Takes over a row of logits. Requires finite logits, n_vocab of them.
@@ -91,6 +93,7 @@ class QuantizedRow {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
   [[nodiscard]] std::size_t size() const noexcept { return n_vocab_; }
+  /// The numbers of the row, as in the drawing above. Requires token < size().
   [[nodiscard]] float scale() const noexcept { return load_float(0); }
   [[nodiscard]] float low() const noexcept { return load_float(sizeof(float)); }
   [[nodiscard]] std::uint16_t code(std::size_t token) const noexcept {

@@ -14,6 +14,7 @@ namespace mica {
 /// Numbers in order, accessed by rank.
 class Sorted {
  public:
+  /// Sorts the numbers. Requires that none is NaN.
   explicit Sorted(std::vector<float> values) : values_(std::move(values)) {
     std::sort(values_.begin(), values_.end());
   }
@@ -34,8 +35,8 @@ class Sorted {
 
 /// A number and its standard error.
 struct Estimate {
-  double value = 0;
-  double error = 0;
+  double value = 0;  // the number
+  double error = 0;  // not below 0; 0 also where it is not known
 
   /// e to the power of it; the error by the slope there.
   [[nodiscard]] Estimate exp() const noexcept {
@@ -47,12 +48,14 @@ struct Estimate {
 /// Count, sum and sum of squares of numbers that are taken to be independent.
 class RunningMean {
  public:
+  /// Counts one more number.
   void add(double x) noexcept {
     ++count_;
     sum_ += x;
     squares_ += x * x;
   }
 
+  /// Numbers that were added.
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   /// 0 when nothing was added.
   [[nodiscard]] double mean() const noexcept {
@@ -65,6 +68,7 @@ class RunningMean {
     const double variance = squares_ / n - mean() * mean();
     return variance > 0 ? std::sqrt(variance / (n - 1)) : 0.0;
   }
+  /// Both.
   [[nodiscard]] Estimate estimate() const noexcept { return {mean(), error()}; }
 
  private:

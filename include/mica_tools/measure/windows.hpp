@@ -25,7 +25,7 @@ namespace mica {
 /// The evaluation windows of a text.
 class Windows {
  public:
-  static constexpr std::size_t min_width = 4;
+  static constexpr std::size_t min_width = 4;  // tokens of the shortest window
 
   /// bos: takes the place of the first token of each window when it is fed; empty for a vocabulary without.
   /// Raises ErrorCode::usage when the width is below min_width or the text shorter than a window.
@@ -38,7 +38,7 @@ class Windows {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return tokens_.size() / width_; }
-  [[nodiscard]] std::size_t width() const noexcept { return width_; }
+  [[nodiscard]] std::size_t width() const noexcept { return width_; }  // tokens of a window
   /// The tokens of a window as the text has them. Requires i < size().
   [[nodiscard]] std::span<const TokenId> operator[](std::size_t i) const noexcept {
     MICA_ASSERT(i < size());

@@ -44,6 +44,7 @@ struct DutyGains {
 /// chapter 11). No clock, no sensor.
 class DutyControl {
  public:
+  /// limit: in the unit of measured(). The duty begins at 1.
   explicit DutyControl(double limit, DutyGains gains = {}) noexcept : limit_(limit), gains_(gains) {}
 
   /// The duty from now on, seconds after the last measurement.
@@ -63,9 +64,10 @@ class DutyControl {
 
 /// The limit.
 struct Pace {
+  /// The measured quantity: the part of the time, a temperature, a power.
   enum class Unit : std::uint8_t { percent, celsius, watts };
-  Unit unit = Unit::percent;
-  double limit = 100;
+  Unit unit = Unit::percent;  // of the limit
+  double limit = 100;         // 100 %: no limit
 
   /// "85C", "15W", "50%". Raises ErrorCode::usage, naming `what`, for anything else: 1 to 150 C, above 0 W, 1
   /// to 100 %.

@@ -131,7 +131,7 @@ class Thermometer {
 /// them, because power reveals what other processes compute. Files stay open. One thread.
 class PowerMeter {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = std::chrono::steady_clock::time_point;  // of readings, in their order
 
   /// root: stands before /sys, for tests.
   explicit PowerMeter(const std::string& root = "") {

@@ -29,9 +29,9 @@ namespace mica::pack {
 
 /// What a run did.
 struct Outcome {
-  std::size_t files = 0;
-  std::uint64_t bytes = 0;
-  std::size_t kept = 0;  // of the files: an earlier run had written them
+  std::size_t files = 0;    // of the directory, with the manifest
+  std::uint64_t bytes = 0;  // of these files
+  std::size_t kept = 0;     // of the files: an earlier run had written them
 };
 
 namespace detail {

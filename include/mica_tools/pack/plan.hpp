@@ -70,10 +70,11 @@ namespace mica::pack {
 
 /// A manifest whose checksums are 0, and where its tensors come from.
 struct Plan {
-  gguf::Manifest manifest;
+  gguf::Manifest manifest;                    // with the places of all tensors
   std::vector<const gguf::TensorInfo*> from;  // by tensor of the manifest: that of the source
   tensor::FindPacking packing = nullptr;      // of its formats
 
+  /// Of all files, the manifest among them.
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     std::uint64_t sum = 0;
     for (const gguf::Manifest::File& file : manifest.files) sum += file.bytes;

@@ -27,7 +27,7 @@ using OnBytes = std::function<void(std::uint64_t)>;
 template <mica::Allocator A>
 class Verifier {
  public:
-  static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t piece_bytes = std::size_t{1} << 20;  // of a read
 
   /// Raises ErrorCode::budget.
   Verifier(A allocator, LogSink log, OnBytes on_bytes)

@@ -53,10 +53,10 @@ struct ImportanceEntry {
 
 /// The entries of all matrices by tensor name, and the texts of the collection.
 struct Importance {
-  std::map<std::string, ImportanceEntry, std::less<>> entries;
-  std::vector<std::string> datasets;
-  std::uint32_t chunk_count = 0;
-  std::uint32_t chunk_size = 0;  // tokens
+  std::map<std::string, ImportanceEntry, std::less<>> entries;  // by the name of the tensor
+  std::vector<std::string> datasets;                            // names of the texts
+  std::uint32_t chunk_count = 0;                                // chunks of text that were read
+  std::uint32_t chunk_size = 0;                                 // tokens
 
   /// Null for a tensor without an entry.
   [[nodiscard]] const ImportanceEntry* find(std::string_view name) const {

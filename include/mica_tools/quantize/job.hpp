@@ -43,25 +43,29 @@ class Job {
     }
   }
 
+  /// The document whose tensors are converted.
   [[nodiscard]] const gguf::Document& document() const noexcept { return *document_; }
   /// The format of tensor i of the document in the output.
   [[nodiscard]] const format::Info& format(std::size_t i) const noexcept { return formats_[i]; }
+  /// Those of the options.
   [[nodiscard]] format::RowCodecs codecs() const noexcept { return options_.codecs; }
-  /// Its size then. Requires a width of whole blocks, which choose_formats() ensures.
+  /// Bytes of tensor i in the output. Requires a width of whole blocks, which choose_formats() ensures.
   [[nodiscard]] std::uint64_t bytes(std::size_t i) const noexcept {
     const gguf::TensorInfo& tensor = document_->tensors()[i];
     return changes(i) ? tensor.rows() * formats_[i].row_bytes(static_cast<std::size_t>(tensor.width()))
                       : tensor.bytes;
   }
+  /// Whether tensor i gets another format.
   [[nodiscard]] bool changes(std::size_t i) const noexcept {
     return formats_[i].id != document_->tensors()[i].format.id;
   }
-  /// Of all tensors together.
+  /// Bytes of all tensors in the output.
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < formats_.size(); ++i) sum += bytes(i);
     return sum;
   }
+  /// Values of all tensors.
   [[nodiscard]] std::uint64_t elements() const noexcept {
     std::uint64_t sum = 0;
     for (const gguf::TensorInfo& tensor : document_->tensors()) sum += tensor.elements();

@@ -17,12 +17,12 @@ namespace mica::quantize {
 
 /// The facts of a model that rules use.
 struct MixFacts {
-  std::size_t layers = 0;
-  std::size_t experts = 0;
+  std::size_t layers = 0;             // block_count
+  std::size_t experts = 0;            // of a layer; 0: dense
   std::size_t heads_per_kv_head = 0;  // in the first layer
-  bool falcon = false;
-  bool of_70b = false;  // 80 layers of shared keys and values
-  bool importance = false;
+  bool falcon = false;                // of that family
+  bool of_70b = false;                // 80 layers of shared keys and values
+  bool importance = false;            // whether there is an importance matrix
 };
 
 /// The place of a tensor among those of its role.

@@ -30,7 +30,7 @@ enum class Recipe : std::uint8_t {
 
 /// The part of a recipe that does not depend on the model.
 struct RecipeInfo {
-  Recipe recipe;
+  Recipe recipe;            // its place in the list
   std::string_view name;    // as command lines spell it
   std::uint32_t file_type;  // general.file_type of the output
   format::Id base;          // the format of tensors without a rule

@@ -15,8 +15,8 @@ namespace mica::quantize {
 
 /// The roles that recipes distinguish. A fused or compressed tensor with values has the role of values.
 enum class TensorRole : std::uint8_t {
-  head,
-  embedding,
+  head,       ///< the output matrix
+  embedding,  ///< of tokens, and per layer
   value,
   key,
   query,
@@ -24,9 +24,10 @@ enum class TensorRole : std::uint8_t {
   up,
   gate,
   down,
-  other
+  other  ///< all but these
 };
 
+/// The role of a tensor of that name.
 [[nodiscard]] constexpr TensorRole role_of(std::string_view name) noexcept {
   struct Entry {
     std::string_view piece;

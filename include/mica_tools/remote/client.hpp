@@ -27,9 +27,9 @@ namespace mica::remote {
 
 /// A request for a range of a file.
 struct Range {
-  std::string_view name;  // of the file in error texts
-  std::uint64_t first = 0;
-  std::span<std::byte> to;
+  std::string_view name;     // of the file in error texts
+  std::uint64_t first = 0;   // the offset of its first byte
+  std::span<std::byte> to;   // memory for it; its size is that of the request
   std::string condition;     // for If-Range; empty
   std::string_view missing;  // the meaning of a missing file; may be empty
   /// Called with the header of an answer before its bytes; may raise an error to refuse it.
@@ -78,6 +78,7 @@ class Client {
   /// Credentials, the token and those in a URL, go to the server of `home` alone.
   Client(const Url& home, Options options) : home_(home), options_(std::move(options)) {}
 
+  /// As they were given.
   [[nodiscard]] const Options& options() const noexcept { return options_; }
 
   /// Fills range.to as far as the server sends, and returns the number of bytes; `url` becomes the final

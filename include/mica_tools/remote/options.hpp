@@ -22,7 +22,7 @@ struct Options {
   std::size_t tries = 4;                            ///< of a request that may succeed later
   std::chrono::milliseconds pause{250};             ///< before the second try; doubles each time
   std::chrono::milliseconds longest_pause{10'000};  ///< that a server may ask for
-  std::size_t redirects = 5;
+  std::size_t redirects = 5;                        ///< that are followed; more are an error
 
   const std::atomic<bool>* stop = nullptr;  ///< when it is true, answers end and no request is repeated
 

@@ -36,7 +36,7 @@ class Ranges final : public gguf::RangeReader {
     begin_.resize(ask(0, begin_, missing));
   }
 
-  [[nodiscard]] std::uint64_t size() const noexcept { return file_.size; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_.size; }  // of the file, in bytes
 
   /// Raises as the constructor, and file when the file changed since the first answer.
   void read_at(std::uint64_t offset, std::span<std::byte> to) const override {
@@ -56,6 +56,7 @@ class Ranges final : public gguf::RangeReader {
       to = to.subspan(n);
     }
   }
+  /// Three times what was read, from first_bytes to piece_bytes of the options.
   [[nodiscard]] std::uint64_t next_bytes(std::uint64_t had) const noexcept override {
     return std::min(std::max(3 * had, client_->options().first_bytes), client_->options().piece_bytes);
   }

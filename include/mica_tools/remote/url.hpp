@@ -84,12 +84,12 @@ namespace detail {
 
 /// The parts of a URL.
 struct Url {
-  std::string scheme;       ///< "http" or "https"
-  std::string credentials;  ///< name and password before an @; empty
-  std::string host;         ///< in lower case; an address of IPv6 in its brackets
-  std::uint16_t port = 80;
-  std::string path;   ///< begins with a slash
-  std::string query;  ///< with its question mark; empty
+  std::string scheme;       // "http" or "https"
+  std::string credentials;  // name and password before an @; empty
+  std::string host;         // in lower case; an address of IPv6 in its brackets
+  std::uint16_t port = 80;  // 443 where the scheme is https and none is named
+  std::string path;         // begins with a slash
+  std::string query;        // with its question mark; empty
 
   /// Raises ErrorCode::usage for what is no URL, and unsupported for a scheme other than http and https.
   [[nodiscard]] static Url parse(std::string_view text) {
@@ -127,7 +127,7 @@ struct Url {
     return parse(join(origin(), there, rest));
   }
 
-  [[nodiscard]] bool encrypted() const noexcept { return scheme == "https"; }
+  [[nodiscard]] bool encrypted() const noexcept { return scheme == "https"; }  // by TLS
   /// The host, without brackets.
   [[nodiscard]] std::string bare_host() const {
     return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;

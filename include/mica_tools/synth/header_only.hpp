@@ -21,8 +21,10 @@ namespace mica::gguf {
 /// A header, and zeros after it.
 class HeaderOnly final : public RangeReader {
  public:
+  /// header: what Writer::header() makes.
   explicit HeaderOnly(std::vector<std::byte> header) : header_(std::move(header)) {}
 
+  /// Beyond the header there are zeros, without an end.
   void read_at(std::uint64_t offset, std::span<std::byte> to) const override {
     const auto from =
         std::span(header_).subspan(static_cast<std::size_t>(std::min<std::uint64_t>(offset, header_.size())));

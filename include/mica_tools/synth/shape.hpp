@@ -19,31 +19,31 @@ namespace mica::arch {
 /// The hyper-parameters of a model. All layers are alike, but for windows, which the family places or
 /// window_interval, delta nets, and what layers without a window have of their own.
 struct Shape {
-  std::string_view name;   // "llama-8b", as command lines spell it
-  std::string_view model;  // "Llama 3.1 8B", for people
-  std::string_view arch;   // general.architecture
-  std::size_t layers = 0;
-  std::size_t width = 0;
-  std::size_t heads = 0;
-  std::size_t kv_heads = 0;
-  std::size_t head_dim = 0;
-  std::size_t ff_width = 0;  // of a dense block; where there are experts, of the dense block they replace
-  std::size_t n_vocab = 0;
-  std::size_t n_ctx_train = 0;
-  double rope_base = 10000;
-  float norm_epsilon = 1e-5f;
-  bool tied = false;                // the embedding is the output matrix
-  std::size_t window = 0;           // tokens that layers with a window see; 0: no layer has one
-  std::size_t experts = 0;          // in every layer; 0: dense
-  std::size_t experts_used = 0;     // by a token
+  std::string_view name;         // "llama-8b", as command lines spell it
+  std::string_view model;        // "Llama 3.1 8B", for people
+  std::string_view arch;         // general.architecture
+  std::size_t layers = 0;        // block_count
+  std::size_t width = 0;         // embedding_length
+  std::size_t heads = 0;         // of queries
+  std::size_t kv_heads = 0;      // divides heads
+  std::size_t head_dim = 0;      // of layers with a window where full_head_dim is set
+  std::size_t ff_width = 0;      // of a dense block; where there are experts, of the dense block they replace
+  std::size_t n_vocab = 0;       // rows of the embedding
+  std::size_t n_ctx_train = 0;   // tokens
+  double rope_base = 10000;      // of layers without a window
+  float norm_epsilon = 1e-5f;    // what norms add to the mean square
+  bool tied = false;             // the embedding is the output matrix
+  std::size_t window = 0;        // tokens that layers with a window see; 0: no layer has one
+  std::size_t experts = 0;       // in every layer; 0: dense
+  std::size_t experts_used = 0;  // by a token
   std::size_t expert_ff_width = 0;  // of one expert
   std::size_t shared_ff_width = 0;  // of an expert that every token uses, through a gate; 0: none
   std::size_t rope_dims = 0;        // of a head, that rotate; 0: all
   std::size_t interval = 0;         // one layer in `interval` attends, others have a state; 0: all attend
   std::size_t k_heads = 0;          // of a delta net
-  std::size_t v_heads = 0;
-  std::size_t state_dim = 0;  // of its keys, and of its values
-  std::size_t taps = 0;       // of its convolution
+  std::size_t v_heads = 0;          // of a delta net; a multiple of k_heads
+  std::size_t state_dim = 0;        // of its keys, and of its values
+  std::size_t taps = 0;             // of its convolution
 
   std::size_t window_interval = 0;  // one layer in `window_interval` has no window; 0: as in the family
   std::size_t full_head_dim = 0;    // of those layers; 0: head_dim
@@ -53,6 +53,7 @@ struct Shape {
   bool wide_shared = false;         // and whose dense block is twice as wide
   std::size_t per_layer_width = 0;  // of the embedding that every layer adds for itself; 0: none
 
+  /// Whether a layer attends; the others have a delta net.
   [[nodiscard]] constexpr bool attends(std::size_t layer) const noexcept {
     return interval == 0 || (layer + 1) % interval == 0;
   }
@@ -60,6 +61,7 @@ struct Shape {
   [[nodiscard]] constexpr bool full(std::size_t layer) const noexcept {
     return window_interval != 0 && (layer + 1) % window_interval == 0;
   }
+  /// The sizes of a layer, which differ where it is full.
   [[nodiscard]] constexpr std::size_t head_dim_of(std::size_t layer) const noexcept {
     return full(layer) && full_head_dim != 0 ? full_head_dim : head_dim;
   }
@@ -70,6 +72,7 @@ struct Shape {
   [[nodiscard]] constexpr bool stores_kv(std::size_t layer) const noexcept {
     return layer + shared_kv < layers;
   }
+  /// The width of its dense block.
   [[nodiscard]] constexpr std::size_t ff_width_of(std::size_t layer) const noexcept {
     return wide_shared && !stores_kv(layer) ? 2 * ff_width : ff_width;
   }
@@ -77,8 +80,8 @@ struct Shape {
 
 /// The tensors of a family's layers beside those of all families.
 struct FamilyTensors {
-  std::string_view arch;
-  bool qkv_bias = false;
+  std::string_view arch;    // general.architecture
+  bool qkv_bias = false;    // of queries, keys and values
   bool head_norms = false;  // of queries and keys
   bool post_norms = false;  // after attention and feed-forward block
   bool fused = false;       // queries, keys and values in one tensor; gate and up in another

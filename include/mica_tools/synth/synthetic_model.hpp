@@ -217,14 +217,16 @@ class SyntheticModel {
     }
   }
 
+  /// The tensors of the file, as F32, and the format that tensor i gets.
   [[nodiscard]] std::span<const gguf::TensorInfo> tensors() const noexcept { return tensors_; }
   [[nodiscard]] format::Id format(std::size_t i) const noexcept { return formats_[i]; }
+  /// Values of all tensors.
   [[nodiscard]] std::uint64_t elements() const noexcept {
     std::uint64_t sum = 0;
     for (const gguf::TensorInfo& tensor : tensors_) sum += tensor.elements();
     return sum;
   }
-  /// Of the whole file.
+  /// Bytes of the whole file.
   [[nodiscard]] std::uint64_t file_bytes() const {
     gguf::Writer writer = header();
     detail::put_vocabulary(shape_.n_vocab, writer);

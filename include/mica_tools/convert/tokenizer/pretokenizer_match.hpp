@@ -93,8 +93,8 @@ inline void append_expressions(const Json& step, const std::string& file, std::v
 
 /// The other properties of a file, which distinguish rules with the same expressions.
 struct PretokenizerHints {
-  bool whole_words = false;  ///< model.ignore_merges
-  std::optional<bool> tidies_spaces;
+  bool whole_words = false;           ///< model.ignore_merges
+  std::optional<bool> tidies_spaces;  ///< clean_up_tokenization_spaces; empty: not said
 };
 
 /// The name for tokenizer.ggml.pre. Raises ErrorCode::unsupported, showing the expressions, when no rules

@@ -24,9 +24,9 @@ namespace mica::convert {
 
 /// Where special tokens may be looked up: named in tokenizer_config.json, numbered in the others.
 struct SpecialSources {
-  const Json& tokenizer_config;
-  const Json& generation_config;
-  const Config& config;
+  const Json& tokenizer_config;   ///< an empty object where there is no such file
+  const Json& generation_config;  ///< an empty object where there is no such file
+  const Config& config;           ///< counts where the others say nothing
 };
 
 namespace detail {

@@ -19,9 +19,9 @@ namespace mica::convert {
 
 /// One field of a message; which member holds its value depends on the wire type.
 struct ProtobufField {
-  std::uint64_t number = 0;
-  std::uint64_t whole = 0;                ///< varint and fixed-size numbers
-  std::optional<std::string_view> bytes;  ///< text, bytes or a message
+  std::uint64_t number = 0;               // of the field in the schema
+  std::uint64_t whole = 0;                // varint and fixed-size numbers
+  std::optional<std::string_view> bytes;  // text, bytes or a message
 
   /// Of a 32-bit field.
   [[nodiscard]] float real() const noexcept {

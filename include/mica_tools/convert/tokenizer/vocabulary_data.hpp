@@ -21,23 +21,23 @@ namespace mica::convert {
 
 /// A row of a vocabulary.
 struct VocabularyToken {
-  std::string text;
-  text::TokenType type = text::TokenType::unused;
-  float score = -10000.0F;
+  std::string text;                                // as files spell it
+  text::TokenType type = text::TokenType::unused;  // unused: there is no such token
+  float score = -10000.0F;                         // the higher, the earlier it is joined
 };
 
 struct VocabularyData {
-  static constexpr std::size_t max_tokens = std::size_t{1} << 22;
+  static constexpr std::size_t max_tokens = std::size_t{1} << 22;  // more are refused
 
-  std::string model;  ///< tokenizer.ggml.model: gpt2, llama, gemma4
-  std::string pre;    ///< tokenizer.ggml.pre
-  std::vector<VocabularyToken> tokens;
-  std::vector<std::string> merges;  ///< "left right", best first
-  bool scored = false;              ///< scores mean something
-  std::optional<std::uint64_t> bos, eos, eot, unknown, padding;
-  std::optional<bool> add_bos, add_eos, add_space_prefix;
-  std::vector<std::pair<std::string, std::string>> chat_templates;  ///< name, none of the usual one; text
-  std::vector<std::string> notes;  ///< decisions of the conversion, for users
+  std::string model;                                             // tokenizer.ggml.model: gpt2, llama, gemma4
+  std::string pre;                                               // tokenizer.ggml.pre
+  std::vector<VocabularyToken> tokens;                           // by id
+  std::vector<std::string> merges;                               // "left right", best first
+  bool scored = false;                                           // scores mean something
+  std::optional<std::uint64_t> bos, eos, eot, unknown, padding;  // ids; empty: none
+  std::optional<bool> add_bos, add_eos, add_space_prefix;        // empty: no key is written
+  std::vector<std::pair<std::string, std::string>> chat_templates;  // name, none of the usual one; text
+  std::vector<std::string> notes;                                   // decisions of the conversion, for users
 
   /// The token of that id, made if there is none.
   [[nodiscard]] VocabularyToken& at(std::uint64_t id) {
@@ -56,9 +56,9 @@ struct VocabularyData {
 /// A token that was added to a vocabulary beside its training: special ones become control tokens, the others
 /// are user-defined, found in any text.
 struct AddedToken {
-  std::uint64_t id = 0;
-  std::string text;
-  bool special = false;
+  std::uint64_t id = 0;  // may be beyond the embedding
+  std::string text;      // as it is found in texts
+  bool special = false;  // it becomes a control token
 };
 
 namespace detail {
