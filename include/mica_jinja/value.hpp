@@ -19,15 +19,16 @@
 
 namespace mica::jinja {
 
+/// The kinds of values, which are Python's.
 enum class Kind : std::uint8_t {
   undefined,   ///< a name without a value: prints as nothing, is false, refuses almost everything else
   none,        ///< Python's None, JSON's null
   boolean,     ///< in arithmetic 0 or 1
   integer,     ///< 64 bits
   real,        ///< a double
-  string,      ///< UTF-8
+  string,      ///< bytes, taken for UTF-8
   sequence,    ///< list, tuple, and what Python makes generators and views of
-  mapping,     ///< keys in their order
+  mapping,     ///< keys stay in the order in which they came
   name_space,  ///< namespace(...), the one thing that can be changed
   loop,        ///< the variable `loop`
   callable,    ///< a macro, a function or a method

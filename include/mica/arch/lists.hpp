@@ -14,6 +14,7 @@
 
 namespace mica::arch {
 
+/// The families of open(); a shorter list is a smaller program.
 using All = TypeList<Llama, Llama4, Mistral3, Granite, Phi3, Qwen2, Qwen2Moe, Qwen3, Qwen3Moe, Qwen3Next,
                      Qwen35, Qwen35Moe, Gemma, Gemma2, Gemma3, Gemma3n, Gemma4, GptOss>;
 

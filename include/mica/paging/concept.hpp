@@ -91,7 +91,6 @@ struct Reads {
   std::uint64_t expert_hits = 0;    // uses of experts that were in memory
   std::uint64_t expert_misses = 0;  // and of those that were not
 
-  /// The sum over two readers, and the difference of two moments.
   [[nodiscard]] friend Reads operator+(const Reads& a, const Reads& b) noexcept {
     return {a.bytes + b.bytes, a.waited + b.waited, a.expert_hits + b.expert_hits,
             a.expert_misses + b.expert_misses};

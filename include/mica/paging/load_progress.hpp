@@ -20,8 +20,9 @@ namespace paging {
 
 /// The bytes that a pager has read so far. Alive while the pager is constructed.
 struct LoadCounter {
-  LoadProgress progress;              // the function that gets both numbers
-  std::uint64_t done = 0, total = 0;  // bytes
+  LoadProgress progress;    // the function that gets both numbers
+  std::uint64_t done = 0;   // bytes that were read
+  std::uint64_t total = 0;  // bytes that will be read; 0 before begin()
 
   /// The first call counts: a pager may be made of others.
   void begin(std::uint64_t bytes) noexcept { total = total == 0 ? bytes : total; }

@@ -39,7 +39,7 @@ struct GovernedOptions {
 template <ResizableModel Model>
 class Governed {
  public:
-  using Clock = std::chrono::steady_clock;  // of its waits
+  using Clock = std::chrono::steady_clock;  // of readings
 
   /// The model outlives it, and the capacity of its weights is already set: it never grows beyond that.
   explicit Governed(Model& model, GovernedOptions<Model> options = {})

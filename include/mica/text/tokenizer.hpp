@@ -20,9 +20,9 @@ namespace mica::text {
 
 /// How tokens become a text.
 struct DecodeOptions {
-  bool show_special = false;  ///< write control and unknown tokens out
-  bool tidy_spaces =
-      false;  ///< as some models' own decoders do: no space before . , ! ? 's 'm 've 're (loses bytes)
+  bool show_special = false;  // write control and unknown tokens out
+  /// As some models' own decoders do: no space before . , ! ? 's 'm 've 're (loses bytes).
+  bool tidy_spaces = false;
 };
 
 namespace detail {

@@ -34,8 +34,15 @@ struct VocabularySource {
   std::span<const float> scores;             // (n_tokens) or empty
   std::span<const std::int32_t> types;       // (n_tokens) or empty: all normal
   std::span<const std::string_view> merges;  // "left right", best first
-  std::optional<std::uint64_t> bos, eos, eot, eom, unknown, padding;  // see SpecialIds
-  std::optional<bool> add_bos, add_eos, add_space_prefix;             // empty: the default of its kind
+  std::optional<std::uint64_t> bos;          // 0xFFFFFFFF means none, also of those below (SpecialIds)
+  std::optional<std::uint64_t> eos;          // ends a text
+  std::optional<std::uint64_t> eot;          // ends a turn
+  std::optional<std::uint64_t> eom;          // ends a message
+  std::optional<std::uint64_t> unknown;      // stands for what no token spells
+  std::optional<std::uint64_t> padding;      // fills batches of other programs
+  std::optional<bool> add_bos;               // Vocabulary::add_bos(); empty: the default of its kind
+  std::optional<bool> add_eos;               // the same of EOS; empty: no
+  std::optional<bool> add_space_prefix;      // a space before the text; empty: in SPM
 };
 
 /// Which algorithm cuts text into these tokens.
@@ -43,13 +50,19 @@ enum class TokenizerKind : std::uint8_t { spm, bpe };
 
 /// Two neighbouring tokens and the one that replaces them.
 struct Merge {
-  TokenId left, right, result;  // none is no_token
+  TokenId left;    // none is no_token
+  TokenId right;   // behind it
+  TokenId result;  // whose text is that of both
 };
 
 /// The ids with a meaning of their own, each smaller than the number of tokens.
 struct SpecialIds {
-  /// Begin and end of a text, end of a turn and of a message, bytes without a token, padding. Empty: none.
-  std::optional<TokenId> bos, eos, eot, eom, unknown, padding;
+  std::optional<TokenId> bos;      // begins a text; empty, as those below: there is none
+  std::optional<TokenId> eos;      // ends a text
+  std::optional<TokenId> eot;      // ends a turn
+  std::optional<TokenId> eom;      // ends a message
+  std::optional<TokenId> unknown;  // stands for what no token spells
+  std::optional<TokenId> padding;  // fills batches of other programs
 };
 
 /// Immutable: for any number of threads. Texts that occur twice: the first id encodes, every id decodes.

@@ -150,10 +150,18 @@ struct Defaults {
 
 /// Widths of a model, in elements.
 struct Sizes {
-  std::uint64_t layers, width, heads, kv_heads, head_dim, context;            ///< each at least 1
-  std::uint64_t experts = 0, experts_used = 0, expert_ff = 0, shared_ff = 0;  ///< 0: none
-  std::uint64_t vocabulary = 0;                                               ///< rows of the embedding
-  double epsilon = 0;                                                         ///< of the norms
+  std::uint64_t layers;            ///< at least 1, as the five below
+  std::uint64_t width;             ///< of the residual stream
+  std::uint64_t heads;             ///< of queries
+  std::uint64_t kv_heads;          ///< as many as heads where config.json has no number
+  std::uint64_t head_dim;          ///< of every head
+  std::uint64_t context;           ///< tokens that the model was trained for
+  std::uint64_t experts = 0;       ///< of a layer; 0: none
+  std::uint64_t experts_used = 0;  ///< by a token
+  std::uint64_t expert_ff = 0;     ///< of one expert; 0: config.json has no such number
+  std::uint64_t shared_ff = 0;     ///< of an expert that every token uses; 0: none
+  std::uint64_t vocabulary = 0;    ///< rows of the embedding
+  double epsilon = 0;              ///< of the norms
 
   [[nodiscard]] std::uint64_t q_width() const noexcept { return heads * head_dim; }  ///< of all query heads
   [[nodiscard]] std::uint64_t kv_width() const noexcept { return kv_heads * head_dim; }  ///< of all keys

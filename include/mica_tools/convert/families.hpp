@@ -14,6 +14,7 @@
 
 namespace mica::convert {
 
+/// Those that find_family() knows.
 inline constexpr std::array all_families = {
     &families::llama,    &families::llama4,    &families::phi3,     &families::qwen2,
     &families::qwen2moe, &families::qwen3,     &families::qwen3moe, &families::qwen3next,

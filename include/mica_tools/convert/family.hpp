@@ -29,7 +29,8 @@ enum class Keep : std::uint8_t {
 
 /// One tensor of a family, from its Hugging Face name to its GGUF name.
 struct TensorRule {
-  std::string_view from, to;    ///< with # for numbers, as above
+  std::string_view from;        ///< in the checkpoint, with # for numbers
+  std::string_view to;          ///< in the file, with the same numbers
   std::string_view shape = "";  ///< as stored, checked: d width, q query, k key, h head, e experts; * any
   Change change = {};           ///< none by default
   Keep keep = Keep::as_asked;   ///< its type
@@ -52,7 +53,7 @@ struct FamilyInput {
 struct Family {
   std::string_view arch;                                ///< general.architecture
   std::string_view model_types;                         ///< names with a space between each
-  std::span<const std::span<const TensorRule>> tables;  ///< a tensor may have a rule in several
+  std::span<const std::span<const TensorRule>> tables;  ///< a tensor may have several rules
   Defaults defaults = {};                               ///< for keys that config.json may leave out
   void (*write_keys)(const FamilyInput&, Keys&);        ///< beyond the common ones; may refuse a model
   /// Tensors beyond those of the checkpoint; null: none.

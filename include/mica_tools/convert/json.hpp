@@ -17,6 +17,7 @@
 
 namespace mica::convert {
 
+/// Members in the order of their names.
 using Json = nlohmann::json;
 
 inline constexpr std::uint64_t max_json_bytes = std::uint64_t{256} << 20;  // vocabularies have reached 34 MB

@@ -20,6 +20,7 @@
 
 namespace mica::convert {
 
+/// The types of elements, as files name them.
 enum class Dtype : std::uint8_t { F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8, BOOL };
 
 namespace detail {
@@ -65,6 +66,7 @@ struct DtypeInfo {
   void (*to_floats)(const std::byte* from, std::size_t count, std::size_t stride, float* to) noexcept;
 };
 
+/// By Dtype.
 inline constexpr std::array<DtypeInfo, 12> dtypes = {{
     {Dtype::F64, "F64", 8, detail::convert_each<double>},
     {Dtype::F32, "F32", 4, detail::convert_each<float>},
@@ -80,6 +82,7 @@ inline constexpr std::array<DtypeInfo, 12> dtypes = {{
     {Dtype::BOOL, "BOOL", 1, detail::convert_each<std::uint8_t>},
 }};
 
+/// The entry of a type.
 [[nodiscard]] constexpr const DtypeInfo& info(Dtype dtype) noexcept {
   return dtypes[static_cast<std::size_t>(dtype)];
 }

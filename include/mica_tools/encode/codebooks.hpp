@@ -23,6 +23,7 @@ namespace mica::format {
 /// The scale with the least weighted error, of either sign, because the levels are denser below zero.
 template <>
 struct Encoder<NF4> {
+  /// Takes 32 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, NF4::Block& block) noexcept {
     const search::Values<32> all(values, weights);
     block.d = search::find_half<search::Codebook<NF4::levels>>(all);
@@ -36,6 +37,7 @@ struct Encoder<NF4> {
 /// Of the powers of two around the largest value, the one with the least weighted error.
 template <>
 struct Encoder<MXFP4> {
+  /// Takes 32 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, MXFP4::Block& block) noexcept {
     const search::Values<32> all(values, weights);
     block.exponent = choose_exponent(all);
@@ -80,6 +82,7 @@ struct Encoder<MXFP4> {
 /// A scale per group, fitted with their common factor.
 template <>
 struct Encoder<IQ4_XS> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, IQ4_XS::Block& block) noexcept {
     const search::Values<256> all(values, weights);
     Codes<256, 32> parts;

@@ -18,6 +18,7 @@ namespace mica::format {
 /// The weighted mean of magnitudes is the scale with the least error, since signs do not depend on it.
 template <>
 struct Encoder<Q1_0> {
+  /// Takes 128 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, Q1_0::Block& block) noexcept {
     const search::Values<128> all(values, weights);
     float sum = 0, sum_w = 0;
@@ -34,6 +35,7 @@ struct Encoder<Q1_0> {
 /// The scale with the least weighted error over -1, 0, 1 and 2, of either sign.
 template <>
 struct Encoder<Q2_0> {
+  /// Takes 64 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, Q2_0::Block& block) noexcept {
     using Levels = search::Integers<-1, 2>;
     const search::Values<64> all(values, weights);
@@ -50,6 +52,7 @@ struct Encoder<Q2_0> {
 /// The scale with the least weighted error over -1, 0 and 1. The largest value may be far beyond it.
 template <>
 struct Encoder<TQ2_0> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, TQ2_0::Block& block) noexcept {
     std::uint8_t codes[256];
     block.d = find_ternary(values, weights, codes);
@@ -69,6 +72,7 @@ struct Encoder<TQ2_0> {
 /// The values of TQ2_0, five to a byte.
 template <>
 struct Encoder<TQ1_0> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, TQ1_0::Block& block) noexcept {
     std::uint8_t codes[256];
     block.d = Encoder<TQ2_0>::find_ternary(values, weights, codes);

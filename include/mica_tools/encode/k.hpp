@@ -56,6 +56,7 @@ inline void pack_bits(const std::uint8_t* codes, unsigned shift, std::uint8_t* b
 /// Encodes Q2_K.
 template <>
 struct Encoder<Q2_K> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, Q2_K::Block& block) noexcept {
     std::uint8_t codes[256];
     const auto parts = search::fit_lined<3, 16, 15>(values, weights, block, codes);
@@ -69,6 +70,7 @@ struct Encoder<Q2_K> {
 /// Encodes Q3_K.
 template <>
 struct Encoder<Q3_K> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, Q3_K::Block& block) noexcept {
     std::uint8_t codes[256];
     pack_scales(search::fit_scaled<-4, 3, -32, 31>(values, weights, block, codes), block);
@@ -93,6 +95,7 @@ struct Encoder<Q3_K> {
 /// Encodes Q4_K.
 template <>
 struct Encoder<Q4_K> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, Q4_K::Block& block) noexcept {
     std::uint8_t codes[256];
     pack_scales(search::fit_lined<15, 32, 63>(values, weights, block, codes), block.scales);
@@ -114,6 +117,7 @@ struct Encoder<Q4_K> {
 /// Encodes Q5_K.
 template <>
 struct Encoder<Q5_K> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, Q5_K::Block& block) noexcept {
     std::uint8_t codes[256];
     Encoder<Q4_K>::pack_scales(search::fit_lined<31, 32, 63>(values, weights, block, codes), block.scales);
@@ -125,6 +129,7 @@ struct Encoder<Q5_K> {
 /// Encodes Q6_K.
 template <>
 struct Encoder<Q6_K> {
+  /// Takes 256 values and as many weights, positive and finite (RowWeights).
   static void encode(const float* values, const float* weights, Q6_K::Block& block) noexcept {
     std::uint8_t codes[256];
     const auto parts = search::fit_scaled<-32, 31, -128, 127>(values, weights, block, codes);

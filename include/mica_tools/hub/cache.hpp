@@ -40,7 +40,7 @@ namespace mica::hub {
 
 /// A snapshot of a repository: those of its files at one commit that are on this machine.
 struct Snapshot {
-  std::string commit;       ///< 40 hexadecimal digits
+  std::string commit;       ///< the name of its folder
   std::vector<File> files;  ///< GGUF files, by path
 };
 

@@ -37,6 +37,7 @@
 
 namespace mica::hub {
 
+/// How a download asks for bytes, and when it gives up.
 struct DownloadOptions {
   std::uint64_t piece_bytes = std::uint64_t{4} << 20;  ///< bytes of a request; each connection has one buffer
   std::size_t patience = 6;               ///< failures in a row, of all connections, that end the download

@@ -28,7 +28,9 @@
 
 namespace mica::hub {
 
-inline constexpr std::string_view incomplete_suffix = ".mica.incomplete", pieces_suffix = ".mica.pieces";
+/// The endings of both files, behind the path of the blob.
+inline constexpr std::string_view incomplete_suffix = ".mica.incomplete";
+inline constexpr std::string_view pieces_suffix = ".mica.pieces";
 
 /// Requires that only one process at a time opens it (Cache::lock). Different threads may write different
 /// pieces.

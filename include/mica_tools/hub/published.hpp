@@ -21,6 +21,7 @@ struct Published {
   std::string_view repo;  // "ORG/REPO"
 };
 
+/// The names that parse_short_name() knows.
 // clang-format off
 inline constexpr Published published[] = {
     {"qwen2.5-0.5b",                  "Qwen/Qwen2.5-0.5B-Instruct-GGUF"},

@@ -22,7 +22,9 @@
 
 namespace mica::hub {
 
-inline constexpr std::size_t max_page_bytes = std::size_t{16} << 20, max_pages = 200;
+/// Of an answer, and of a listing; more is refused.
+inline constexpr std::size_t max_page_bytes = std::size_t{16} << 20;
+inline constexpr std::size_t max_pages = 200;
 
 namespace detail {
 

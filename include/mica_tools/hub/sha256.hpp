@@ -52,6 +52,7 @@ class Sha256 {
 
 class Sha256 {
  public:
+  /// Raises ErrorCode::unsupported: nothing is checked, and nothing is downloaded.
   Sha256() {
     raise(
         ErrorCode::unsupported,

@@ -29,8 +29,10 @@ struct DiskSpeed {
 class DiskProbe {
  public:
   /// Bytes of a read, and reads at a time: in order, and scattered.
-  static constexpr std::size_t large_bytes = std::size_t{4} << 20, large_under_way = 16;
-  static constexpr std::size_t small_bytes = 4096, small_under_way = 32;
+  static constexpr std::size_t large_bytes = std::size_t{4} << 20;
+  static constexpr std::size_t large_under_way = 16;
+  static constexpr std::size_t small_bytes = 4096;
+  static constexpr std::size_t small_under_way = 32;
 
   /// Bytes of memory for the probe. Use huge pages (alloc/huge.hpp), as for weights, because small pages make
   /// reads slower.

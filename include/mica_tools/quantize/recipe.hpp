@@ -38,6 +38,7 @@ struct RecipeInfo {
   format::Id embedding;     // token_embd.weight beside an output.weight
 };
 
+/// By Recipe.
 // clang-format off
 inline constexpr auto recipes = [] {
   using R = Recipe;

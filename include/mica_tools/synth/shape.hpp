@@ -30,7 +30,7 @@ struct Shape {
   std::size_t ff_width = 0;      // of a dense block; where there are experts, of the dense block they replace
   std::size_t n_vocab = 0;       // rows of the embedding
   std::size_t n_ctx_train = 0;   // tokens
-  double rope_base = 10000;      // of layers without a window
+  double rope_base = 10000;      // rope.freq_base
   float norm_epsilon = 1e-5f;    // what norms add to the mean square
   bool tied = false;             // the embedding is the output matrix
   std::size_t window = 0;        // tokens that layers with a window see; 0: no layer has one

@@ -13,6 +13,7 @@
 
 namespace mica::arch {
 
+/// Those that find_shape() knows.
 // clang-format off
 inline constexpr Shape shapes[] = {
     {.name = "stories-15m", .model = "TinyStories 15M", .arch = "llama", .layers = 6, .width = 288,

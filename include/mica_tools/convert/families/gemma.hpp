@@ -92,12 +92,14 @@ inline void write_gemma3_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
+/// Norm weights get the 1 that the checkpoint leaves out; so in Gemma 2 and 3.
 inline constexpr Family gemma = {.arch = "gemma",
                                  .model_types = "gemma",
                                  .tables = detail::gemma_tables,
                                  .defaults = {.head_dim = 256, .context = 8192, .tied = true},
                                  .write_keys = detail::write_gemma_keys};
 
+/// Window and soft caps are those of the published models where config.json has none.
 inline constexpr Family gemma2 = {.arch = "gemma2",
                                   .model_types = "gemma2",
                                   .tables = detail::gemma2_tables,
@@ -184,6 +186,7 @@ inline void write_gemma3n_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
+/// The text part. A model with other than four streams is refused.
 inline constexpr Family gemma3n = {
     .arch = "gemma3n",
     .model_types = "gemma3n_text gemma3n",
@@ -287,6 +290,7 @@ inline std::vector<ComputedTensor> gemma4_rope_factors(const FamilyInput& in) {
 
 }  // namespace detail
 
+/// The text part. A proportional rope becomes the factors of layers without a window.
 inline constexpr Family gemma4 = {
     .arch = "gemma4",
     .model_types = "gemma4_text gemma4",

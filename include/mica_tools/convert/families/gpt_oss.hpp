@@ -48,6 +48,7 @@ inline void write_gpt_oss_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
+/// MXFP4 blocks of experts stay MXFP4 whatever type is requested.
 inline constexpr Family gpt_oss = {.arch = "gpt-oss",
                                    .model_types = "gpt_oss",
                                    .tables = detail::gpt_oss_tables,

@@ -49,6 +49,7 @@ inline std::vector<ComputedTensor> llama_rope_factors(const FamilyInput& in) {
   return {{"rope_freqs.weight", llama3_factors(in.config, in.rope, in.sizes)}};
 }
 
+/// Experts are those of Mixtral.
 inline constexpr Family llama = {.arch = "llama",
                                  .model_types = "llama mistral mixtral",
                                  .tables = detail::llama_tables,
@@ -87,6 +88,7 @@ inline void write_llama4_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
+/// The text part.
 inline constexpr Family llama4 = {.arch = "llama4",
                                   .model_types = "llama4_text llama4",
                                   .tables = detail::llama4_tables,

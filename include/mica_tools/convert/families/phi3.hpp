@@ -59,6 +59,7 @@ inline std::vector<ComputedTensor> phi3_rope_factors(const FamilyInput& in) {
 
 }  // namespace detail
 
+/// Fused tensors stay fused; factors of longrope are tensors.
 inline constexpr Family phi3 = {.arch = "phi3",
                                 .model_types = "phi3",
                                 .tables = detail::phi3_tables,

@@ -37,22 +37,26 @@ inline void write_qwen3_moe_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
+/// Qwen 2 and 2.5; like the next three without windows, or refused.
 inline constexpr Family qwen2 = {.arch = "qwen2",
                                  .model_types = "qwen2",
                                  .tables = detail::qwen_tables,
                                  .write_keys = detail::write_qwen_keys};
 
+/// Weights of the chosen experts do not sum to 1, or the model is refused.
 inline constexpr Family qwen2moe = {.arch = "qwen2moe",
                                     .model_types = "qwen2_moe",
                                     .tables = detail::qwen_tables,
                                     .write_keys = detail::write_qwen2_moe_keys};
 
+/// Heads of 128 numbers where config.json does not say.
 inline constexpr Family qwen3 = {.arch = "qwen3",
                                  .model_types = "qwen3",
                                  .tables = detail::qwen_tables,
                                  .defaults = {.head_dim = 128},
                                  .write_keys = detail::write_qwen_keys};
 
+/// Weights of the chosen experts sum to 1, or the model is refused.
 inline constexpr Family qwen3moe = {.arch = "qwen3moe",
                                     .model_types = "qwen3_moe",
                                     .tables = detail::qwen_tables,
@@ -153,17 +157,20 @@ inline void write_qwen35_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
+/// Value heads stay grouped by key head.
 inline constexpr Family qwen3next = {.arch = "qwen3next",
                                      .model_types = "qwen3_next",
                                      .tables = detail::qwen3next_tables,
                                      .write_keys = detail::write_delta_keys};
 
+/// Value heads change their order, and the sections of the rope are a key.
 inline constexpr Family qwen35 = {.arch = "qwen35",
                                   .model_types = "qwen3_5_text qwen3_5",
                                   .tables = detail::qwen35_tables,
                                   .defaults = {.head_dim = 256},
                                   .write_keys = detail::write_qwen35_keys};
 
+/// The same with experts, whose weights sum to 1.
 inline constexpr Family qwen35moe = {.arch = "qwen35moe",
                                      .model_types = "qwen3_5_moe_text qwen3_5_moe",
                                      .tables = detail::qwen35_tables,

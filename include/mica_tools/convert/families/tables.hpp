@@ -7,11 +7,13 @@
 
 namespace mica::convert::families {
 
+/// Changes that several tables name.
 inline constexpr Change norm_plus_one = {.function = Function::plus_one};
 inline constexpr Change first_half = {.rows = Order::first_half};
 inline constexpr Change second_half = {.rows = Order::second_half};
 inline constexpr Change transposed = {.transposed = true};
 
+/// The output matrix is left out where it is the embedding.
 inline constexpr TensorRule embedding[] = {
     {"embed_tokens.weight", "token_embd.weight", "* d"},
     {"lm_head.weight", "output.weight", "* d"},
@@ -45,11 +47,13 @@ inline constexpr TensorRule attention[] = {
     {"layers.#.self_attn.o_proj.bias", "blk.#.attn_output.bias", "d"},
 };
 
+/// Of queries and keys, one for all heads.
 inline constexpr TensorRule head_norms[] = {
     {"layers.#.self_attn.q_norm.weight", "blk.#.attn_q_norm.weight"},
     {"layers.#.self_attn.k_norm.weight", "blk.#.attn_k_norm.weight"},
 };
 
+/// A dense block.
 inline constexpr TensorRule feed_forward[] = {
     {"layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight", "* d"},
     {"layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight", "* d"},
@@ -67,6 +71,7 @@ inline constexpr TensorRule experts[] = {
     {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "e d *"},
 };
 
+/// The expert that every token uses, and its gate.
 inline constexpr TensorRule shared_expert[] = {
     {"layers.#.mlp.shared_expert_gate.weight", "blk.#.ffn_gate_inp_shexp.weight", "1 d", {}, Keep::f32},
     {"layers.#.mlp.shared_expert.gate_proj.weight", "blk.#.ffn_gate_shexp.weight", "* d"},
