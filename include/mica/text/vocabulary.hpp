@@ -34,7 +34,7 @@ struct VocabularySource {
   std::span<const float> scores;             // (n_tokens) or empty
   std::span<const std::int32_t> types;       // (n_tokens) or empty: all normal
   std::span<const std::string_view> merges;  // "left right", best first
-  std::optional<std::uint64_t> bos;          // 0xFFFFFFFF means none, also of those below (SpecialIds)
+  std::optional<std::uint64_t> bos;          // begins a text; 0xFFFFFFFF, here and below: none
   std::optional<std::uint64_t> eos;          // ends a text
   std::optional<std::uint64_t> eot;          // ends a turn
   std::optional<std::uint64_t> eom;          // ends a message
@@ -42,7 +42,7 @@ struct VocabularySource {
   std::optional<std::uint64_t> padding;      // fills batches of other programs
   std::optional<bool> add_bos;               // Vocabulary::add_bos(); empty: the default of its kind
   std::optional<bool> add_eos;               // the same of EOS; empty: no
-  std::optional<bool> add_space_prefix;      // a space before the text; empty: in SPM
+  std::optional<bool> add_space_prefix;      // a space before texts; empty: with "llama" alone
 };
 
 /// Which algorithm cuts text into these tokens.
@@ -73,7 +73,7 @@ class Vocabulary {
   /// Merges that name a missing token are left out and counted. Time and memory are linear in the source.
   explicit Vocabulary(const VocabularySource& source);
 
-  [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }  // tokens
   /// As the source says: the algorithm, the names of pre-tokenizer and model; both names may be empty.
   [[nodiscard]] TokenizerKind kind() const noexcept { return kind_; }
   [[nodiscard]] const std::string& pre() const noexcept { return pre_; }

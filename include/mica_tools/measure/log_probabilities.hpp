@@ -92,7 +92,7 @@ class QuantizedRow {
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return bytes_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
-  [[nodiscard]] std::size_t size() const noexcept { return n_vocab_; }
+  [[nodiscard]] std::size_t size() const noexcept { return n_vocab_; }  // tokens
   /// The numbers of the row, as in the drawing above. Requires token < size().
   [[nodiscard]] float scale() const noexcept { return load_float(0); }
   [[nodiscard]] float low() const noexcept { return load_float(sizeof(float)); }
