@@ -60,7 +60,7 @@ class TemplateError : public std::runtime_error {
  public:
   static constexpr std::size_t shown_bytes = 512;  ///< bytes of the reason that what() has at most
 
-  /// What kind of error it is.
+  /// The kind of an error.
   enum class Cause : std::uint8_t {
     syntax,       ///< the text is not a template
     unsupported,  ///< a template, but with something that is not here (include, import, extends ...)
@@ -76,7 +76,7 @@ class TemplateError : public std::runtime_error {
         line_(line),
         detail_(std::move(reason)) {}
 
-  [[nodiscard]] Cause cause() const noexcept { return cause_; }  ///< for programs; what() is for people
+  [[nodiscard]] Cause cause() const noexcept { return cause_; }  ///< for programs; what() is a sentence
   /// Line of the template, counted from 1; 0 where no line is to blame.
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
   /// The reason alone, whole and with every byte as it is; for `raised`, exactly what the template said.

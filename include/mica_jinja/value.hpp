@@ -61,7 +61,7 @@ class Value {
   using Entries = std::vector<std::pair<Value, Value>>;
 
   Value() noexcept = default;  // undefined
-  /// What is given: none, a boolean, a number, or a copy of a text.
+  /// Of none, a boolean, a number, or a text.
   Value(std::nullptr_t) noexcept : data_(detail::NoValue{}) {}
   Value(bool truth) noexcept : data_(truth) {}
   template <std::integral T>
@@ -83,7 +83,7 @@ class Value {
   /// list(), and for a key that is a sequence or a mapping.
   static Value mapping(Entries entries);
 
-  /// What a template sees it as.
+  /// The kind that a template sees.
   [[nodiscard]] Kind kind() const noexcept {
     if (const detail::Object* held = object()) return held->kind;
     return static_cast<Kind>(data_.index());  // the first five alternatives stand in the order of Kind
@@ -92,7 +92,7 @@ class Value {
   /// An integer, a real, or a boolean, which counts as 0 or 1.
   [[nodiscard]] bool is_number() const noexcept { return data_.index() >= 2 && data_.index() <= 4; }
 
-  /// Each requires its own kind, which is() tells; text() is for strings.
+  /// Each requires its own kind, see is(); text() is for strings.
   [[nodiscard]] bool boolean() const { return std::get<bool>(data_); }
   [[nodiscard]] std::int64_t integer() const { return std::get<std::int64_t>(data_); }
   [[nodiscard]] double real() const { return std::get<double>(data_); }

@@ -25,7 +25,7 @@ struct Config {
   std::size_t n_ctx_train = 0;    // tokens
   std::size_t width = 0;          // embedding_length
   std::size_t n_vocab = 0;        // rows of the output matrix
-  float norm_epsilon = 0;         // what norms add to the mean square
+  float norm_epsilon = 0;         // added to the mean square by norms
   std::vector<RopeConfig> ropes;  // AttentionConfig::rope chooses one
   Layer begin;                    // blocks that run once, before the layers
   std::vector<Layer> layers;      // in the order in which they run
@@ -58,7 +58,7 @@ struct Config {
     plan(end, layers.size());
     return state;
   }
-  /// Whether a sequence has a recurrent state, so that a rewind may end at a checkpoint. Makes a StatePlan.
+  /// Whether a sequence has a recurrent state: a rewind may end at a checkpoint then. Cost: that of state().
   [[nodiscard]] bool recurrent() const { return state().floats() != 0; }
 };
 

@@ -14,9 +14,9 @@ namespace mica::model {
 
 struct Choice {
   kv::Choice kv = kv::Choice::segmented;              // the storage of keys and values
-  kv::AnyEviction evict = {};                         // what a full cache evicts: nothing, by default
+  kv::AnyEviction evict = {};                         // the policy of a full cache
   paging::Choice weights = paging::Choice::resident;  // the pager
-  /// For streamed weights: resident ones, ring, experts. 0: the minimum; with open(), what the budget leaves.
+  /// For streamed weights: resident ones, ring, experts. 0: the minimum; with open(), the rest of the budget.
   std::uint64_t weights_bytes = 0;
   kv::ElementChoice cache_type_k = {};  // of keys; F16 by default
   kv::ElementChoice cache_type_v = {};  // of values; F16 by default

@@ -114,7 +114,7 @@ struct WithObserver : detail::PolicyOf<axis::Observer, O> {};
 template <class WeightsList, class KvElementType, class KvStorageType, class EvictionType, class BlockList,
           class AllocatorType, class PagerType, class KernelsType, class ExecutorType, class ObserverType>
 struct PolicySet {
-  /// The choice for each axis; what it must satisfy: DefaultPolicies, and docs/policies.
+  /// The choice for each axis. docs/policies has the concept of each.
   using Weights = WeightsList;
   using KvElement = KvElementType;
   using KvStorage = KvStorageType;

@@ -50,8 +50,8 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
 
 /// The same, and for which sequence.
 struct [[nodiscard]] StepResult {
-  StepStatus status = StepStatus::ok;  // of the whole step: refused for one sequence, it is for all
-  std::size_t part = 0;                // the first sequence that was refused; 0 for ok and read_failed
+  StepStatus status = StepStatus::ok;  // of the whole step: it is refused for all sequences or for none
+  std::size_t part = 0;                // the first sequence that was refused, else 0
 };
 
 }  // namespace mica::model

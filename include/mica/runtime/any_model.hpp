@@ -82,7 +82,7 @@ class AnyModel {
   virtual bool set_chunk(std::size_t tokens) = 0;
 
   // Specific to AnyModel
-  /// Bytes of all weights, those of them that a step reads from files, and what was read so far.
+  /// Bytes of all weights, the bytes of them that a step reads from files, and all reads so far.
   [[nodiscard]] virtual std::uint64_t weight_bytes() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t streamed_bytes() const noexcept = 0;
   [[nodiscard]] virtual paging::Reads reads() const noexcept = 0;

@@ -28,12 +28,12 @@ concept SequenceStore = requires(const M& model, typename M::Cache& cache, const
   { model.make_cache() } -> std::same_as<typename M::Cache>;             // an empty one; raises `budget`
   { model.kv_capacity() } noexcept -> std::same_as<std::size_t>;         // max resident tokens; 0: all
   { cache.tokens } -> std::convertible_to<std::size_t>;                  // of the sequence so far
-  { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;         // remaining: count, or fewer
-  { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;   // those of other; 0: not shared
+  { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;         // tokens that remain: count or fewer
+  { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;   // tokens that it has now; 0: none
   { cache.park() } noexcept -> std::same_as<bool>;                       // whether a file has it now
   { cache.trim() } noexcept;                                             // frees memory without tokens
   { model.describe(other) } -> std::same_as<kv::SnapshotInfo>;           // a file's, without tokens and note
-  { model.save(cache, out) };                                            // what describe() announced
+  { model.save(cache, out) };                                            // as describe() announced
   { model.check_saved(in) };                                             // raises for a file of another model
   { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;   // the first count tokens, or fewer
 };

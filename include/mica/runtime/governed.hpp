@@ -74,7 +74,7 @@ class Governed {
     return governor_.yield() >= Yield::cold && options_.session != nullptr && options_.session->park();
   }
 
-  /// What is yielded now.
+  /// The yield at this moment.
   [[nodiscard]] Yield yield() const noexcept { return governor_.yield(); }
   /// Replaces GovernedOptions::session; null: none.
   void watch(Session<Model>* session) noexcept { options_.session = session; }

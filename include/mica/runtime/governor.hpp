@@ -49,8 +49,8 @@ struct GovernorOptions {
 
 /// A change from one yield to another.
 struct Decision {
-  Yield from = Yield::nothing;     // what is yielded
-  Yield to = Yield::nothing;       // what is to be: more, or less
+  Yield from = Yield::nothing;     // the yield before it
+  Yield to = Yield::nothing;       // the yield after it: more, or less
   std::uint64_t weight_bytes = 0;  // the new capacity of weights, where from or to is Yield::weights
 
   friend bool operator==(const Decision&, const Decision&) = default;
@@ -65,7 +65,7 @@ class Governor {
   explicit Governor(const paging::WeightCapacity& capacity, GovernorOptions options = {}) noexcept
       : options_(options), ceiling_(std::min(capacity.requested, capacity.max)), wait_(options.up) {}
 
-  /// What is yielded when the last decision is applied.
+  /// The yield after the last decision.
   [[nodiscard]] Yield yield() const noexcept { return yield_; }
   /// The decision could not be applied: yielded memory stays yielded until there is no pressure.
   void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }

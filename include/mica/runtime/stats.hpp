@@ -11,7 +11,7 @@ namespace mica {
 /// Tokens and time of one phase.
 struct Phase {
   std::size_t tokens = 0;  // that were fed, or sampled
-  double seconds = 0;      // of the wall clock
+  double seconds = 0;      // of wall time
 
   /// 0 where no time has passed.
   [[nodiscard]] double tokens_per_second() const noexcept {

@@ -38,7 +38,7 @@ struct VocabularySource {
   std::optional<std::uint64_t> eos;          // ends a text
   std::optional<std::uint64_t> eot;          // ends a turn
   std::optional<std::uint64_t> eom;          // ends a message
-  std::optional<std::uint64_t> unknown;      // stands for what no token spells
+  std::optional<std::uint64_t> unknown;      // stands for bytes without a token
   std::optional<std::uint64_t> padding;      // fills batches of other programs
   std::optional<bool> add_bos;               // Vocabulary::add_bos(); empty: the default of its kind
   std::optional<bool> add_eos;               // the same of EOS; empty: no
@@ -61,7 +61,7 @@ struct SpecialIds {
   std::optional<TokenId> eos;      // ends a text
   std::optional<TokenId> eot;      // ends a turn
   std::optional<TokenId> eom;      // ends a message
-  std::optional<TokenId> unknown;  // stands for what no token spells
+  std::optional<TokenId> unknown;  // stands for bytes without a token
   std::optional<TokenId> padding;  // fills batches of other programs
 };
 

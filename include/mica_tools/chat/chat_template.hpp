@@ -19,7 +19,7 @@
 
 namespace mica {
 
-/// What a ChatTemplate takes in place of what the file has; as it is, nothing.
+/// Replacements for the chat template of a file; by default there are none.
 struct ChatTemplateOptions {
   std::string built_in = {};               // the name of a built-in format in place of the file's template
   std::optional<std::string> source = {};  // a template in place of the file's

@@ -110,7 +110,7 @@ struct RowCodec {
 /// one.
 class RowCodecs {
  public:
-  /// codecs: one for each format of the table, in its order; what they view outlives this.
+  /// codecs: one for each format of the table, in its order. Both lists outlive this.
   constexpr RowCodecs(Table formats, std::span<const RowCodec> codecs,
                       tensor::FindPacking find_packing) noexcept
       : formats_(formats), codecs_(codecs), packing_(find_packing) {}

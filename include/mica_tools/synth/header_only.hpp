@@ -21,7 +21,7 @@ namespace mica::gguf {
 /// A header, and zeros after it.
 class HeaderOnly final : public RangeReader {
  public:
-  /// header: what Writer::header() makes.
+  /// header: that of a GGUF file, as Writer::header() returns it.
   explicit HeaderOnly(std::vector<std::byte> header) : header_(std::move(header)) {}
 
   /// Beyond the header there are zeros, without an end.

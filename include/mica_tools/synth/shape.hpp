@@ -31,7 +31,7 @@ struct Shape {
   std::size_t n_vocab = 0;       // rows of the embedding
   std::size_t n_ctx_train = 0;   // tokens
   double rope_base = 10000;      // rope.freq_base
-  float norm_epsilon = 1e-5f;    // what norms add to the mean square
+  float norm_epsilon = 1e-5f;    // added to the mean square by norms
   bool tied = false;             // the embedding is the output matrix
   std::size_t window = 0;        // tokens that layers with a window see; 0: no layer has one
   std::size_t experts = 0;       // in every layer; 0: dense

@@ -37,7 +37,7 @@ struct VocabularyData {
   std::optional<std::uint64_t> bos;      // an id, as the four below; empty: none
   std::optional<std::uint64_t> eos;      // ends a text
   std::optional<std::uint64_t> eot;      // ends a turn
-  std::optional<std::uint64_t> unknown;  // stands for what no token spells
+  std::optional<std::uint64_t> unknown;  // stands for bytes without a token
   std::optional<std::uint64_t> padding;  // fills batches
   std::optional<bool> add_bos;           // empty: no key is written
   std::optional<bool> add_eos;           // empty: no key is written
