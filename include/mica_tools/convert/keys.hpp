@@ -18,7 +18,7 @@ class Keys {
   /// arch: stands before each name, with a dot.
   Keys(gguf::Writer& writer, std::string_view arch) : writer_(writer), prefix_(join(arch, ".")) {}
 
-  /// u32. Raises ErrorCode::file for a larger value.
+  /// Written as u32. Raises ErrorCode::file for a larger value.
   void count(std::string_view name, std::uint64_t value) {
     MICA_CHECK(value <= UINT32_MAX, file, "key '", prefix_, name, "' would be ", value, "; allowed: 32 bits");
     writer_.set(prefix_ + std::string(name), static_cast<std::uint32_t>(value));

@@ -62,7 +62,7 @@ struct DtypeInfo {
   Dtype dtype;  // its place in the list
   std::string_view name;
   std::uint8_t bytes;  // of an element
-  /// As the function below.
+  /// The function below for this type.
   void (*to_floats)(const std::byte* from, std::size_t count, std::size_t stride, float* to) noexcept;
 };
 

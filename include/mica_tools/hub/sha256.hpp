@@ -52,7 +52,7 @@ class Sha256 {
 
 class Sha256 {
  public:
-  /// Raises ErrorCode::unsupported: nothing is checked, and nothing is downloaded.
+  /// The constructor raises ErrorCode::unsupported, so that nothing else can be called.
   Sha256() {
     raise(
         ErrorCode::unsupported,

@@ -68,7 +68,7 @@ class RunningMean {
     const double variance = squares_ / n - mean() * mean();
     return variance > 0 ? std::sqrt(variance / (n - 1)) : 0.0;
   }
-  /// Both.
+  /// The mean with its standard error.
   [[nodiscard]] Estimate estimate() const noexcept { return {mean(), error()}; }
 
  private:

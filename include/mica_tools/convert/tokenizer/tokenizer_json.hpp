@@ -90,7 +90,7 @@ class TokenizerJson {
     }
     return found ? std::optional(adds) : std::nullopt;
   }
-  /// Raises ErrorCode::file for one without an id or a text.
+  /// Those of the key added_tokens. Raises ErrorCode::file for one without an id or a text.
   [[nodiscard]] std::vector<AddedToken> added() const { return added_tokens(json_, file_); }
 
  private:
