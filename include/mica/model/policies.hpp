@@ -89,22 +89,29 @@ struct WithWeights : detail::PolicyOf<axis::Weights, typename detail::FormatList
 /// One element for keys and values, or kv::Fixed<Key, Value>, or kv::AnyElements<>.
 template <class E>
 struct WithKvElement : detail::PolicyOf<axis::KvElement, E> {};
+/// The storage of keys and values. It gets the allocator of the model.
 template <class S>
 struct WithKv : detail::PolicyOf<axis::KvStorage, S> {};
+/// The tokens that a full cache evicts.
 template <class E>
 struct WithEviction : detail::PolicyOf<axis::Eviction, E> {};
 /// The blocks that layers may have, a TypeList: a shorter one is a smaller program, a longer one has blocks
 /// of one's own.
 template <class List>
 struct WithBlocks : detail::PolicyOf<axis::Blocks, List> {};
+/// The source of all bytes; storage and pager use it too.
 template <class A>
 struct WithAllocator : detail::PolicyOf<axis::Allocator, A> {};
+/// The way of weights into memory. It gets the allocator of the model.
 template <class P>
 struct WithPager : detail::PolicyOf<axis::Pager, P> {};
+/// The code that computes.
 template <class K>
 struct WithKernels : detail::PolicyOf<axis::Kernels, K> {};
+/// The threads; the constructor takes an object of this type.
 template <class X>
 struct WithExecutor : detail::PolicyOf<axis::Executor, X> {};
+/// The type of the object that BasicTransformer::observe() takes.
 template <class O>
 struct WithObserver : detail::PolicyOf<axis::Observer, O> {};
 
