@@ -55,8 +55,7 @@ struct Speed {
 /// The part of the memory's rate that products of one token reach, and of the rate of byte dots that those of
 /// many tokens reach, where they were not measured: those of Q4_K_M on a machine with AVX-512 VNNI
 /// (docs/benchmarks.md).
-inline constexpr double assumed_decode_part = 0.7;
-inline constexpr double assumed_prefill_part = 0.5;
+inline constexpr double assumed_decode_part = 0.7, assumed_prefill_part = 0.5;
 /// Multiply-adds of bytes for each byte that is read, where only the memory is described: two cores of that
 /// machine, and most desktops within a factor of two.
 inline constexpr double assumed_macs_per_byte = 16;

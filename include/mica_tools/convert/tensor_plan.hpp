@@ -21,8 +21,7 @@ struct StoredMatrices {
   std::vector<Checkpoint::Entry> parts;                  // the tensors, one after the other
   std::vector<std::optional<Checkpoint::Entry>> scales;  // of eight-bit floats: for each part, or none
   std::uint64_t per_part = 1;                            // matrices in each
-  std::uint64_t rows = 0;                                // of each matrix, as stored
-  std::uint64_t columns = 0;                             // of each matrix, as stored
+  std::uint64_t rows = 0, columns = 0;                   // of each matrix, as stored
 };
 
 /// The origin of a tensor.
@@ -33,16 +32,15 @@ enum class Origin : std::uint8_t {
 };
 
 struct TensorPlan {
-  std::string name;                     // in the file
-  std::string source;                   // name in the checkpoint, for messages; of a stack the first
-  Origin origin = Origin::stored;       // of its values
-  StoredMatrices stored;                // none of a computed tensor
-  Change change;                        // of the stored values
-  std::vector<std::uint32_t> rows;      // of the change; empty: all, in order
-  std::vector<std::uint32_t> columns;   // of the change; empty: all, in order
-  std::vector<float> computed;          // its values where Origin::computed
-  std::vector<std::uint64_t> dims;      // as in GGUF: the first varies fastest
-  format::Id format = format::F32::id;  // in the file
+  std::string name;                          // in the file
+  std::string source;                        // name in the checkpoint, for messages; of a stack the first
+  Origin origin = Origin::stored;            // of its values
+  StoredMatrices stored;                     // none of a computed tensor
+  Change change;                             // of the stored values
+  std::vector<std::uint32_t> rows, columns;  // of the change; empty: all, in order
+  std::vector<float> computed;               // its values where Origin::computed
+  std::vector<std::uint64_t> dims;           // as in GGUF: the first varies fastest
+  format::Id format = format::F32::id;       // in the file
 
   /// Values of a row of the file, of the whole tensor, and bytes of the latter.
   [[nodiscard]] std::uint64_t width() const noexcept { return dims.front(); }

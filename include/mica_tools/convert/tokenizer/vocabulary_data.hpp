@@ -29,19 +29,17 @@ struct VocabularyToken {
 struct VocabularyData {
   static constexpr std::size_t max_tokens = std::size_t{1} << 22;  // more are refused
 
-  std::string model;                     // tokenizer.ggml.model: gpt2, llama, gemma4
-  std::string pre;                       // tokenizer.ggml.pre
-  std::vector<VocabularyToken> tokens;   // by id
-  std::vector<std::string> merges;       // "left right", best first
-  bool scored = false;                   // scores mean something
-  std::optional<std::uint64_t> bos;      // an id, as the four below; empty: none
-  std::optional<std::uint64_t> eos;      // ends a text
-  std::optional<std::uint64_t> eot;      // ends a turn
-  std::optional<std::uint64_t> unknown;  // stands for bytes without a token
-  std::optional<std::uint64_t> padding;  // fills batches
-  std::optional<bool> add_bos;           // empty: no key is written
-  std::optional<bool> add_eos;           // empty: no key is written
-  std::optional<bool> add_space_prefix;  // empty: no key is written
+  std::string model;                                       // tokenizer.ggml.model: gpt2, llama, gemma4
+  std::string pre;                                         // tokenizer.ggml.pre
+  std::vector<VocabularyToken> tokens;                     // by id
+  std::vector<std::string> merges;                         // "left right", best first
+  bool scored = false;                                     // scores mean something
+  std::optional<std::uint64_t> bos;                        // an id, as the four below; empty: none
+  std::optional<std::uint64_t> eos;                        // ends a text
+  std::optional<std::uint64_t> eot;                        // ends a turn
+  std::optional<std::uint64_t> unknown;                    // stands for bytes without a token
+  std::optional<std::uint64_t> padding;                    // fills batches
+  std::optional<bool> add_bos, add_eos, add_space_prefix;  // empty: no key is written
   std::vector<std::pair<std::string, std::string>> chat_templates;  // name, none of the usual one; text
   std::vector<std::string> notes;                                   // decisions of the conversion, for users
 
