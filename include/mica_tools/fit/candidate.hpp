@@ -44,18 +44,19 @@ inline constexpr std::uint64_t tokenizer_bytes_per_token = 128;
 
 /// One way to run a candidate.
 struct Setting {
-  std::size_t quantisation = 0;  // of its ladder
-  std::size_t n_ctx = 0;
+  std::size_t quantisation = 0;            // of its ladder
+  std::size_t n_ctx = 0;                   // tokens; 0: what the model was trained for
   kv::Element element = kv::Element::f16;  // of keys and values
   bool streamed = false;                   // weights
   std::uint64_t budget_bytes = 0;          // for streamed weights and all else
 
+  /// All members, to be compared.
   [[nodiscard]] auto key() const { return std::tuple(quantisation, n_ctx, element, streamed, budget_bytes); }
 };
 
 /// Weights of a document, in bytes or in numbers.
 struct Parts {
-  double all = 0;
+  double all = 0;      // of all tensors
   double active = 0;   // what a token can use: the experts it chooses, its row of embeddings for each layer
   double experts = 0;  // of all of them
 };
@@ -126,8 +127,9 @@ class Candidate {
   }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const std::string& title() const noexcept { return title_; }
-  [[nodiscard]] const Row* row() const noexcept { return row_; }  // null: a file
+  [[nodiscard]] const std::string& title() const noexcept { return title_; }  // for people
+  [[nodiscard]] const Row* row() const noexcept { return row_; }              // null: a file
+  /// Its quantisations, the best first; at least one.
   [[nodiscard]] const std::vector<Quantisation>& ladder() const noexcept { return ladder_; }
   /// The representative quantisation: Q4_K_M, else the only one or the last.
   [[nodiscard]] std::size_t reference() const noexcept {
@@ -137,6 +139,7 @@ class Candidate {
     return ladder_.size() - 1;
   }
 
+  /// Both plan a short context the first time, and raise as plan().
   [[nodiscard]] const arch::Config& config() { return plan(min()).config; }
   [[nodiscard]] std::size_t n_ctx_train() { return config().n_ctx_train; }
   /// Weights, and of them those that a token can use.

@@ -25,10 +25,11 @@ struct Row {
 
 /// Another name of a shape.
 struct Alias {
-  std::string_view name;
-  std::string_view shape;
+  std::string_view name;   // in lower case
+  std::string_view shape;  // of a row
 };
 
+/// The rows, each shape once.
 // clang-format off
 inline constexpr Row catalogue[] = {
     {"tinyllama",         "Apache-2.0",   "https://huggingface.co/TinyLlama/TinyLlama-1.1B-Chat-v1.0"},
@@ -82,6 +83,7 @@ inline constexpr Row catalogue[] = {
     {"gpt-oss-120b",      "Apache-2.0",   "https://huggingface.co/openai/gpt-oss-120b", quantize::Recipe::MXFP4_MOE},
 };
 
+/// Models with the shape of another one.
 inline constexpr Alias aliases[] = {
     {"llama-3.2-1b", "llama-1b"},
     {"llama-3.2-3b", "llama-3b"},

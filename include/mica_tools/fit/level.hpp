@@ -42,8 +42,8 @@ enum class Level : std::uint8_t { perfect, good, marginal, too_tight };
 
 /// Bytes in the memory of cards and in that of the processor: needed, or available.
 struct Pools {
-  std::uint64_t vram = 0;
-  std::uint64_t ram = 0;
+  std::uint64_t vram = 0;  // of all cards together
+  std::uint64_t ram = 0;   // beside the processor
 };
 
 /// Whether both pools are large enough.

@@ -27,17 +27,18 @@ inline constexpr double assumed_ram_rate = 50e9, assumed_vram_rate = 300e9;
 inline constexpr std::uint64_t available_tenths = 9;
 
 struct Machine {
-  std::uint64_t ram_bytes = 0;        // installed
-  std::uint64_t available_bytes = 0;  // of it, bytes that a model can use
-  std::uint64_t vram_bytes = 0;       // of all graphics cards together; 0: none, or not known
-  bool unified = false;               // the graphics processor uses the same memory
-  bool mlx = false;                   // quantisations of MLX instead of GGUF's
-  std::size_t cores = 1;
-  plan::MachineSpeed speed;  // of the processor
-  double vram_rate = 0;      // bytes of the cards' memory that are read in a second
-  std::string vram_basis = "assumed";
-  std::vector<std::string> notes;  // facts that are not known
+  std::uint64_t ram_bytes = 0;         // installed
+  std::uint64_t available_bytes = 0;   // of it, bytes that a model can use
+  std::uint64_t vram_bytes = 0;        // of all graphics cards together; 0: none, or not known
+  bool unified = false;                // the graphics processor uses the same memory
+  bool mlx = false;                    // quantisations of MLX instead of GGUF's
+  std::size_t cores = 1;               // threads that compute
+  plan::MachineSpeed speed;            // of the processor
+  double vram_rate = 0;                // bytes of the cards' memory that are read in a second
+  std::string vram_basis = "assumed";  // of vram_rate, as plan::MachineSpeed::basis
+  std::vector<std::string> notes;      // facts that are not known
 
+  /// Whether a graphics processor is known.
   [[nodiscard]] bool has_gpu() const noexcept { return unified || vram_bytes != 0; }
   /// Bytes that the graphics processor may use.
   [[nodiscard]] std::uint64_t gpu_bytes() const noexcept {
@@ -51,15 +52,15 @@ struct Machine {
 
 /// A description of a machine. Missing fields are those of this machine, or nothing where `ram` is given.
 struct Description {
-  std::optional<std::uint64_t> ram_bytes = {};
+  std::optional<std::uint64_t> ram_bytes = {};        // installed
   std::optional<std::uint64_t> available_bytes = {};  // nine tenths of ram_bytes
-  std::optional<std::uint64_t> vram_bytes = {};
-  std::optional<bool> unified = {};
-  bool mlx = false;
-  std::optional<std::size_t> cores = {};
-  std::optional<std::uint64_t> ram_rate = {};   // bytes a second
-  std::optional<std::uint64_t> vram_rate = {};  // bytes a second
-  std::optional<std::uint64_t> disk_rate = {};  // bytes a second
+  std::optional<std::uint64_t> vram_bytes = {};       // of all graphics cards together
+  std::optional<bool> unified = {};                   // as Machine has it
+  bool mlx = false;                                   // as Machine has it
+  std::optional<std::size_t> cores = {};              // threads that compute
+  std::optional<std::uint64_t> ram_rate = {};         // bytes a second
+  std::optional<std::uint64_t> vram_rate = {};        // bytes a second
+  std::optional<std::uint64_t> disk_rate = {};        // bytes a second
 };
 
 /// Bytes of the memory of graphics cards from the files below root/sys (AMD's cards).

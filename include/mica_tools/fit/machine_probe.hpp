@@ -40,12 +40,12 @@ namespace mica::fit {
 template <Executor E, Kernels K = kernel::Highway>
 class MachineProbe {
  public:
-  using Formats = format::Encodable;
-  using Elements = format::AllKv;
-  static constexpr std::size_t cols = 4096;                              // of all matrices
-  static constexpr std::size_t many = 512;                               // tokens of a prompt's step
-  static constexpr std::size_t min_bytes = cols * cols * sizeof(float);  // of memory
-  static constexpr std::size_t head_dim = 128, group = 4, context = 2048;
+  using Formats = format::Encodable;                                       // that are measured
+  using Elements = format::AllKv;                                          // that are measured
+  static constexpr std::size_t cols = 4096;                                // of all matrices
+  static constexpr std::size_t many = 512;                                 // tokens of a prompt's step
+  static constexpr std::size_t min_bytes = cols * cols * sizeof(float);    // of memory
+  static constexpr std::size_t head_dim = 128, group = 4, context = 2048;  // of attention; group: of heads
 
   /// Takes `bytes` of memory: four times the last cache gives the rates of models. The executor outlives the
   /// probe. Raises ErrorCode::usage for less than min_bytes and budget when memory is missing.

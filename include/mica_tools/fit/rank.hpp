@@ -25,12 +25,13 @@ namespace mica::fit {
 
 /// The use of a model.
 struct Use {
-  std::string_view name;
+  std::string_view name;                // of --use
   double quality, speed, fit, context;  // weights; together 1
   double tokens_per_second;             // the target of speed
   std::size_t tokens;                   // of context that it wants
 };
 
+/// Those that use_of() knows.
 inline constexpr std::array<Use, 4> uses = {{
     {"general", 0.45, 0.30, 0.15, 0.10, 40, 4096},
     {"coding", 0.50, 0.20, 0.15, 0.15, 40, 8192},
@@ -50,10 +51,11 @@ inline constexpr std::array<Use, 4> uses = {{
 
 /// The parts of a score and their weighted sum, each from 0 to 100.
 struct Score {
-  double quality = 0, speed = 0, fit = 0, context = 0;
-  double total = 0;  // to a tenth
+  double quality = 0, speed = 0, fit = 0, context = 0;  // by the rules above
+  double total = 0;                                     // to a tenth
 };
 
+/// active_parameters: weights that a token uses. penalty: of the quantisation.
 [[nodiscard]] inline double quality_score(double active_parameters, double penalty) noexcept {
   struct Step {
     double below, points;
@@ -67,12 +69,14 @@ struct Score {
   return std::clamp(points - penalty, 0.0, 100.0);
 }
 
+/// part: utilisation(); above 1 the score is 0.
 [[nodiscard]] inline double fit_score(double part) noexcept {
   if (part > 1) return 0;
   const double beyond = std::max(0.0, part - 0.7) / 0.2;
   return 100 * std::exp(-beyond * beyond / 2);
 }
 
+/// All 0 where the model does not run.
 [[nodiscard]] inline Score score_of(const Fit& fit, const Use& use) noexcept {
   if (fit.level == Level::too_tight) return {};
   Score score;
@@ -88,8 +92,8 @@ struct Score {
 
 /// A fit and its score.
 struct Ranked {
-  Fit fit;
-  Score score;
+  Fit fit;      // as the Selector chose it
+  Score score;  // for the use
 };
 
 /// 0: in memory; 1: streamed from the disk; 2: does not run.

@@ -13,6 +13,7 @@
 
 namespace mica::fit::rules {
 
+/// Bytes.
 inline constexpr double gib = 1024.0 * 1024 * 1024;
 
 /// llmfit's bytes a weight, for memory; 0.58 for a quantisation that it does not know.
@@ -69,11 +70,11 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
 
 /// The calculator's question. Bytes are decimal, MB are 1,000,000 of them.
 struct Calculator {
-  double file_mb = 0;
-  double billions = 0;  // of weights
-  std::size_t layers = 0;
-  std::size_t width = 0;
-  std::size_t tokens = 0;
+  double file_mb = 0;        // of the GGUF file
+  double billions = 0;       // of weights
+  std::size_t layers = 0;    // block_count
+  std::size_t width = 0;     // embedding_length
+  std::size_t tokens = 0;    // of context
   double kv_pair_bytes = 4;  // of a key and a value: FP16
 
   /// Keys and values as if every query head had its own: too many by heads / kv_heads.
@@ -82,6 +83,7 @@ struct Calculator {
   }
   /// Of its engine: 0.02 GB for a billion weights, and 0.15 GB.
   [[nodiscard]] constexpr double overhead_mb() const noexcept { return 20 * billions + 150; }
+  /// Of file, keys and values, and engine.
   [[nodiscard]] constexpr double total_mb() const noexcept { return file_mb + kv_mb() + overhead_mb(); }
 };
 

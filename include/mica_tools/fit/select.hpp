@@ -41,25 +41,25 @@ struct Request {
 
 /// One configuration of a candidate, and its properties.
 struct Fit {
-  std::string name;
-  std::string title;
-  const Row* row = nullptr;  // null: a file
-  double parameters = 0;     // all
-  double active = 0;         // of them, those that a token uses
-  std::size_t n_ctx_train = 0;
-  std::size_t requested = 0;  // tokens of context
-  Setting setting;
-  std::string quantisation;
-  double penalty = 0;  // of the quantisation
-  Mode mode = Mode::cpu;
-  Level level = Level::too_tight;
-  Pools need;
-  Pools available;
+  std::string name;                       // of the candidate
+  std::string title;                      // for people
+  const Row* row = nullptr;               // null: a file
+  double parameters = 0;                  // all
+  double active = 0;                      // of them, those that a token uses
+  std::size_t n_ctx_train = 0;            // tokens
+  std::size_t requested = 0;              // tokens of context
+  Setting setting;                        // the chosen one
+  std::string quantisation;               // its name
+  double penalty = 0;                     // of the quantisation
+  Mode mode = Mode::cpu;                  // where the weights are
+  Level level = Level::too_tight;         // in this mode
+  Pools need;                             // of the setting
+  Pools available;                        // to this mode
   std::uint64_t recommended = 0;          // bytes of a card
   double decode = 0;                      // tokens per second, predicted
   std::string basis;                      // of decode
   std::size_t max_context_that_fits = 0;  // tokens that fit in this mode and quantisation; 0: not computed
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;         // sentences for users
 
   /// Whether memory is an estimate: of other engines, by our plan and a margin.
   [[nodiscard]] bool estimated() const noexcept { return mode != Mode::cpu && mode != Mode::streamed; }
@@ -68,6 +68,7 @@ struct Fit {
 /// Chooses the configuration of each candidate for one machine and one request.
 class Selector {
  public:
+  /// The machine outlives this.
   Selector(const Machine& machine, Request requested) : machine_(machine), requested_(requested) {}
 
   /// The first configuration that fits, or else the one with the smallest requirement, as Level::too_tight.
