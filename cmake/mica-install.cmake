@@ -35,7 +35,7 @@ install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mica")
 if(TARGET mica_program)
   install(TARGETS mica_program COMPONENT program)
   # Which the program has written (examples/CMakeLists.txt); none where it cannot run here.
-  install(DIRECTORY "${PROJECT_BINARY_DIR}/man/" COMPONENT program DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/man/man1" COMPONENT program DESTINATION "${CMAKE_INSTALL_MANDIR}" OPTIONAL
     FILES_MATCHING PATTERN "*.1")
   foreach(script "mica.bash|bash-completion/completions|mica" "_mica|zsh/site-functions|_mica"
           "mica.fish|fish/vendor_completions.d|mica.fish")

@@ -237,7 +237,7 @@ int Answerer::finish() {
 
 std::string Answerer::timings_line() const {
   const auto phase = [](const Phase& p) {
-    return join(p.tokens, " tokens, ", fixed(p.tokens_per_second(), 2), " t/s");
+    return join(p.tokens, p.tokens == 1 ? " token, " : " tokens, ", fixed(p.tokens_per_second(), 2), " t/s");
   };
   const DraftCounts& d = result_.drafts;
   return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted),

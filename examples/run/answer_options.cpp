@@ -3,6 +3,7 @@
 
 #include "chat_format.hpp"
 #include "console.hpp"
+#include "mica/sample/stages.hpp"
 #include "mica_tools/chat/chat_style.hpp"
 #include "mica_tools/pace/pacer.hpp"
 #include "mica_tools/remote/url.hpp"
@@ -65,7 +66,8 @@ void AnswerOptions::add_sampling(Flags& flags) {
   sample::SamplerOptions& s = sampler;
   flags.group("Sampling");
   flags.number("-s,--seed", seed, {-1}, "seed of the sampler; -1: from the clock");
-  flags.number("--temp,--temperature", s.temperature, {0.0f, 1e4f}, "0: always the most likely token");
+  flags.number("--temp,--temperature", s.temperature, {0.0f, sample::Temperature::max},
+               "divides logits, from 0 to 10000; 0: always the most likely token");
   flags.number("--top-k", s.top_k, {0}, "the k most likely; 0: all");
   flags.number("--top-p", s.top_p, {0.0f, 1.0f}, "the most likely whose probabilities sum to p; 1: all");
   flags.number("--min-p", s.min_p, {0.0f, 1.0f}, "those above p times the most likely; 0: all");
@@ -93,7 +95,7 @@ void AnswerOptions::add_sampling(Flags& flags) {
                "how often XTC drops the most likely but one; 0: never");
   flags.number("--xtc-threshold", s.xtc_threshold, {0.0f, 1.0f},
                "XTC: the probability from which a token is one of those; above 0.5: never");
-  flags.number("--dynatemp-range", s.dynatemp_range, {0.0f, 1e4f},
+  flags.number("--dynatemp-range", s.dynatemp_range, {0.0f, sample::Temperature::max},
                "the temperature follows the entropy within this distance; 0: fixed");
   flags.number("--dynatemp-exp", s.dynatemp_exponent, {0.0f, 1e3f}, "the power of the entropy there");
   flags.number(

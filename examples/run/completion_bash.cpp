@@ -66,6 +66,7 @@ _mica_names() {
   for name in $1; do
     case $name in "$2"*) COMPREPLY+=("$3$name") found=1 ;; esac
   done
+  case ${COMPREPLY[*]} in *:) compopt -o nospace 2> /dev/null ;; esac  # the value goes on
   [ -n "$found" ] && return
   shopt -q nocasematch || off=1
   shopt -s nocasematch
@@ -114,6 +115,9 @@ _mica() {
       words_only=1
     elif [ "$word" = = ]; then  # a value of a switch follows
       at=$((at + 1))
+    elif [ "$word" = : ]; then  # the word before it goes on
+      at=$((at + 1))
+      [ "$at" -ge "$COMP_CWORD" ] && return
     elif [ "${word#-}" != "$word" ] && [ "$word" != - ]; then
       kind='' values=''
       _mica_flag "$verb" "$word"

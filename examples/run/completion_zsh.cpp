@@ -18,7 +18,7 @@ std::string escaped_spec(std::string_view text) {
 }
 
 std::string action_of(const ShellValue& value) {
-  if (value.kind == Expected::names) return join("(", words_joined(value.names), ")");
+  if (value.kind == Expected::names) return join(" _mica_names ", escaped_spec(words_joined(value.names)));
   if (value.kind == Expected::file) return "_files";
   if (value.kind == Expected::folder) return "_files -/";
   if (value.kind != Expected::model) return " ";
@@ -56,7 +56,13 @@ std::string function_of(const ShellVerb& verb) {
   return out + "\n}\n\n";
 }
 
-constexpr std::string_view zsh_behaviour = R"sh(# Folders and GGUF files, and names that are given.
+constexpr std::string_view zsh_behaviour = R"sh(# Names; no space follows one that ends in a colon.
+_mica_names() {
+  compadd -- ${argv:#*:}
+  compadd -S '' -- ${(M)argv:#*:}
+}
+
+# Folders and GGUF files, and names that are given.
 _mica_models() {
   local ret=1
   (( $# )) && compadd -M 'm:{a-zA-Z}={A-Za-z}' -- "$@" && ret=0

@@ -77,9 +77,10 @@ void Flag::take(const std::string& value, Source from, const std::string& where)
   source = from;
   bool fits = !value.empty() || is_switch() || type == "TEXT";
   const auto likely = [&] {  // none where the first word of sinks:0 is known
-    const std::string_view first = std::string_view(value).substr(0, value.find(':'));
-    const bool is_known = std::find(known.begin(), known.end(), first) != known.end();
-    return is_known ? std::string() : suggestion(value, known);
+    const auto first = [](std::string_view text) { return text.substr(0, text.find(':')); };
+    const bool is_known = std::any_of(known.begin(), known.end(),
+                                      [&](const auto& name) { return first(name) == first(value); });
+    return is_known ? std::string() : suggestion(first(value), known, first);
   };
   try {
     fits = fits && store(value, where);

@@ -87,7 +87,8 @@ struct Flag {
   void drop();
 
   Flag& marks(bool& to) { return given = &to, *this; }
-  /// Names that a wrong value is compared with, and that a shell completes.
+  /// Names that a wrong value is compared with, and that a shell completes. Behind a name that ends in a colon the
+  /// value goes on.
   Flag& likens(std::vector<std::string> these) { return known = std::move(these), *this; }
   Flag& names_model() { return is_model = true, *this; }
 };

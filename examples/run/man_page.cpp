@@ -165,12 +165,12 @@ std::string man_page(Verb& verb) {
 }
 
 void write_pages(const std::vector<AnyVerb>& verbs, const std::string& folder) {
-  const std::filesystem::path man = std::filesystem::path(folder) / "man",
+  const std::filesystem::path man = std::filesystem::path(folder) / "man" / "man1",
                               completions = std::filesystem::path(folder) / "completions";
   for (const auto& each : {man, completions}) {
     std::error_code error;
     std::filesystem::create_directories(each, error);
-    MICA_CHECK(!error, failed, each.string(), ": ", error.message());
+    MICA_CHECK(!error, file, each.string(), ": the folder cannot be made: ", error.message());
   }
   write_file(man / "mica.1", man_page(verbs));
   for (const AnyVerb& verb : verbs) write_file(man / join("mica-", verb->about.name, ".1"), man_page(*verb));

@@ -15,7 +15,8 @@ namespace mica::program {
 /// mica-VERB.1
 [[nodiscard]] std::string man_page(Verb& verb);
 
-/// Writes man/mica.1, man/mica-VERB.1 of every verb and completions/{mica.bash,_mica,mica.fish} below a
+/// Writes man/man1/mica.1, man/man1/mica-VERB.1 of every verb, so that man -M finds them, and
+/// completions/{mica.bash,_mica,mica.fish} below a
 /// folder, for an installation. Raises ErrorCode::failed or ErrorCode::file where that fails.
 void write_pages(const std::vector<AnyVerb>& verbs, const std::string& folder);
 

@@ -158,7 +158,7 @@ FoundModel find_there(const Verb& verb, const hub::Name& requested, const Wish& 
   };
   const auto chosen = chosen_of(verb, variants, name, wish,
                                 [&](const hub::Variant& variant) { return open_remote(url(variant)); });
-  if (!chosen) hub::refuse_unknown(variants, name);
+  if (!chosen) hub::refuse_unknown(listing.files, name);
   const hub::Variant& variant = variants[*chosen];
   const hub::Cache cache = hub::Cache::of_environment();
   const bool here = std::all_of(variant.files.begin(), variant.files.end(),

@@ -47,6 +47,13 @@ struct Call {
   std::vector<std::string> arguments;
 };
 
+/// Words that may stand first, besides models and flags.
+std::vector<std::string_view> first_words(const std::vector<AnyVerb>& verbs) {
+  std::vector<std::string_view> names = {"help", "version"};
+  for (const AnyVerb& verb : verbs) names.push_back(verb->about.name);
+  return names;
+}
+
 std::string near_verb(const std::vector<AnyVerb>& verbs, const std::string& name) {
   return suggestion(name, verbs, [](const AnyVerb& verb) { return verb->about.name; });
 }
@@ -55,8 +62,10 @@ Verb& verb_named(const std::vector<AnyVerb>& verbs, const std::string& name) {
   if (Verb* const verb = find_verb(verbs, name)) return *verb;
   if (const ForeignVerb* const verb = find_foreign(foreign::verbs, name))
     raise(ErrorCode::usage, "there is no verb ", name, ": ", verb->why, ".  See mica help.");
+  if (find_topic(name) != nullptr)
+    raise(ErrorCode::usage, "'", name, "' is a topic, no verb.  See mica help ", name, ".");
   raise(ErrorCode::usage, "unknown verb '", escaped(name), "', and no file of that name.",
-        near_verb(verbs, name), "  See mica help.");
+        suggestion(name, first_words(verbs)), "  See mica help.");
 }
 
 /// The text of `mica help NAME`.
@@ -65,11 +74,14 @@ std::string text_about(const std::vector<AnyVerb>& verbs, const std::string& nam
   if (const Topic* const topic = find_topic(name)) return std::string(topic->text);
   if (const ForeignVerb* const verb = find_foreign(foreign::verbs, name))
     raise(ErrorCode::usage, "there is no verb ", name, ": ", verb->why, ".  See mica help.");
-  std::vector<std::string_view> names;
-  for (const AnyVerb& verb : verbs) names.push_back(verb->about.name);
-  for (const Topic& topic : topics()) names.push_back(topic.name);
+  std::vector<std::string_view> names = first_words(verbs);
+  std::string all;
+  for (const Topic& topic : topics()) {
+    names.push_back(topic.name);
+    all += join(" ", topic.name);
+  }
   raise(ErrorCode::usage, "help: no verb and no topic '", escaped(name), "'.", suggestion(name, names),
-        "  See mica help.");
+        "  Topics:", all, ".  See mica help.");
 }
 
 /// `mica help` with the words after it.

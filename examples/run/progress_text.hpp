@@ -45,19 +45,24 @@ struct WorkState {
   std::uint64_t all = 0;   // 0: unknown
   double at = 0;           // seconds from the beginning to the moment when `done` was reached
   WorkUnit unit = WorkUnit::pieces;
-  std::string more = {};  // behind the numbers; the first part that a narrow terminal leaves out
+  std::string more = {};     // behind the numbers; the first part that a narrow terminal leaves out
+  std::uint64_t before = 0;  // the part of `done` that an earlier run finished
 
-  [[nodiscard]] double fraction() const noexcept {
-    return all == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
+  [[nodiscard]] double fraction() const noexcept { return fraction_of(done); }
+  /// A part of all work, at most 1.
+  [[nodiscard]] double fraction_of(std::uint64_t part) const noexcept {
+    return all == 0 ? 0 : std::min(1.0, static_cast<double>(part) / static_cast<double>(all));
   }
 };
 
 /// "712 t/s, 12 s left"; what cannot be estimated is left out. now: seconds from the beginning.
 [[nodiscard]] inline std::string numbers_text(const WorkState& work, double now) {
-  if (work.done == 0 || work.at <= 0) return now < 1 ? std::string() : duration_text(now);
-  const std::string rate = rate_text(work.unit, static_cast<double>(work.done) / work.at);
+  if (work.done <= work.before || work.at <= 0) return now < 1 ? std::string() : duration_text(now);
+  const double now_done = static_cast<double>(work.done - work.before);
+  const std::string rate = rate_text(work.unit, now_done / work.at);
   if (work.all == 0) return join(rate, rate.empty() ? "" : ", ", duration_text(now));
-  const double part = work.fraction(), left = work.at / part - work.at - (now - work.at);
+  const double remaining = static_cast<double>(work.all - std::min(work.all, work.done));
+  const double left = work.at * remaining / now_done - (now - work.at);
   return join(rate, rate.empty() ? "" : ", ", duration_text(std::max(0.0, left)), " left");
 }
 
@@ -100,6 +105,7 @@ class TenthLines {
   /// Whether to write a line now. The tenths that passed in silence count as one.
   [[nodiscard]] bool due(const WorkState& work) noexcept {
     if (work.all == 0 || work.at < patience || work.done >= work.all) return false;
+    last_ = std::max(last_, static_cast<int>(work.fraction_of(work.before) * 10));
     const auto tenth = static_cast<int>(work.fraction() * 10);
     return tenth > std::exchange(last_, std::max(last_, tenth));
   }

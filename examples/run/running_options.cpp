@@ -70,7 +70,7 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
                "which tokens a cache of KEEP tokens evicts: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
                "heavy:KEEP,RECENT)",
                [](const std::string& how, const std::string&) { static_cast<void>(parse_eviction(how)); })
-      .likens({"none", "sinks", "heavy"});
+      .likens({"none", "sinks:", "heavy:"});
   flags.choice("--kernels", choice.kernels, {"exact", "fast8"}, "NAME",
                "how prompts are computed: exact, or fast8: faster, weights rounded to 8 bits");
   flags

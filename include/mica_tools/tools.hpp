@@ -85,4 +85,5 @@
 #include "mica_tools/hub/partial_file.hpp"
 #include "mica_tools/hub/published.hpp"
 #include "mica_tools/hub/resolve_url.hpp"
+#include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"

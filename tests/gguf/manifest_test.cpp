@@ -359,7 +359,7 @@ TEST_CASE("a folder that is no finished packed directory of this version is refu
   const Error alone = refusal([&] { return gguf::open(f.folder.path("manifest.gguf")); });
   CHECK(mentions(alone, "manifest.gguf: key 'mica.packed.version'", "name the directory"));
   fs::remove(f.folder.path("manifest.gguf"));
-  CHECK(mentions(refusal([&] { return f.open(); }), "is a folder, a file is needed"));
+  CHECK(mentions(refusal([&] { return f.open(); }), "is a folder and no packed directory"));
   f.folder.file("progress.gguf", sample_bytes());
   CHECK(mentions(refusal([&] { return f.open(); }), "packing was not finished; run mica pack"));
   fs::remove(f.folder.path("progress.gguf"));

@@ -35,8 +35,23 @@ TEST_CASE("versions 2 and 3 are read, others are refused by number") {
 
 TEST_CASE("what is not GGUF is refused with what it begins with") {
   CHECK(mentions(parse_refusal(std::as_bytes(std::span("version https://git-lfs"))), "not a GGUF file",
-                 "'vers'"));
+                 "'vers'", "git lfs pull"));
+  CHECK(mentions(parse_refusal(std::as_bytes(std::span("<!DOCTYPE html>"))), "answer of a server"));
+  CHECK(mentions(parse_refusal(std::as_bytes(std::span("tjgg3456"))), "before GGUF"));
+  CHECK(mentions(parse_refusal(std::as_bytes(std::span("# A page"))), "'# A '", "mica convert"));
   CHECK(mentions(parse_refusal(std::span<const std::byte>{}), "truncated", "magic"));
+}
+
+TEST_CASE("a path that is empty or a folder is refused with what to name instead") {
+  CHECK(mentions(refusal([] { return gguf::open(std::string()); }), "its path is empty"));
+  const TemporaryFolder folder;
+  CHECK(mentions(refusal([&] { return gguf::open(folder.path("")); }), "is a folder", "it has no GGUF file"));
+  folder.file("notes.txt", "x");
+  folder.file("b.gguf", "x");
+  folder.file("a.gguf", "x");
+  const Error error = refusal([&] { return gguf::open(folder.path("")); });
+  CHECK(error.code() == ErrorCode::file);
+  CHECK(error.message().ends_with("name a file in it, such as a.gguf"));
 }
 
 TEST_CASE("counts that do not fit in the file are refused before anything is allocated") {

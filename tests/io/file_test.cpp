@@ -47,6 +47,7 @@ TEST_CASE("a missing file is refused with the folder it was looked for in and th
                  "did you mean stories260K.gguf?"));
   CHECK(mentions(refusal([&] { return File::open(folder.path("stories260K")); }),
                  "did you mean stories260K.gguf?"));
+  CHECK(mentions(refusal([] { return File::open(""); }), "its path is empty"));
   const Error far = refusal([&] { return File::open(folder.path("llama-70b.gguf")); });
   CHECK(far.code() == ErrorCode::file);
   CHECK(far.message().find("did you mean") == std::string::npos);

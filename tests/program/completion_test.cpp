@@ -150,6 +150,8 @@ const std::vector<Case>& cases() {
       {{"run", "--kv", ""}, {"segmented", "paged", "reserved"}, {"first.gguf", "exact"}},
       {{"plan", "-ctk", "q5"}, {"q5_0", "q5_1"}, {}, true},
       {{"bench", "--kernels", "f"}, {"fast8"}, {}, true},
+      {{"run", "--evict", "s"}, {"sinks:"}, {}, true},
+      {{"run", "--evict", ""}, {"none", "sinks:", "heavy:"}, {}, true},
       {{"run", "-m", ""}, {"first.gguf", "second.gguf", "models"}, {"notes.txt", "segmented"}},
       {{"run", "-m", "se"}, {"second.gguf"}, {}, true},
       {{"run", "fi"}, {"first.gguf"}, {}, true},
@@ -190,7 +192,9 @@ TEST_CASE("bash completes behind an equals sign, divided by readline or not, and
   CHECK(asked.bash({"run", "--kv=spilled-"}) == Candidates{"--kv=spilled-paged"});
   CHECK(asked.bash({"run", "--json", "=", "false", "fi"}) == Candidates{"first.gguf"});
   CHECK(asked.bash({"run", "first.gguf", "--", "--k"}).empty());
-  CHECK(asked.bash({"run", "first.gguf", "fi"}).empty());                      // a prompt is no file
+  CHECK(asked.bash({"run", "first.gguf", "fi"}).empty());  // a prompt is no file
+  CHECK(asked.bash({"run", "--evict", "sinks", ":", "64", "fi"}) == Candidates{"first.gguf"});
+  CHECK(asked.bash({"run", "--evict", "sinks", ":", "6"}).empty());            // readline divides at colons
   CHECK(asked.bash({"-m", "fi"}) == Candidates{"first.gguf"});                 // run, without its name
   CHECK(asked.bash({"synth", "llama-8b", "q4_k_m"}) == Candidates{"Q4_K_M"});  // in any case
 }

@@ -57,7 +57,8 @@ TEST_CASE("every topic is a short text, and unknown ones give a near name") {
   }
   const Ran wrong = mica({"help", "memroy"});
   CHECK(wrong.code == 2);
-  CHECK(has(wrong.err, "no verb and no topic 'memroy'.  Did you mean memory?"));
+  CHECK(has(wrong.err, "no verb and no topic 'memroy'.  Did you mean memory?  Topics: models memory "));
+  CHECK(has(mica({"memory"}).err, "'memory' is a topic, no verb.  See mica help memory."));
 }
 
 TEST_CASE("a topic names only flags that a verb has") {
@@ -113,7 +114,7 @@ TEST_CASE("the files of a package are written, and no page has a fault") {
   std::size_t pages = 0;
   const bool has_mandoc = ProgramRun("/usr/bin/env", {"mandoc", "-T", "lint", "/dev/null"}).run().code < 100;
   if (!has_mandoc) skipped("faults of manual pages", "there is no mandoc");
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path("share/man"))) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path("share/man/man1"))) {
     ++pages;
     if (!has_mandoc) continue;
     const Ran lint =
@@ -121,6 +122,13 @@ TEST_CASE("the files of a package are written, and no page has a fault") {
     CHECK_MESSAGE(lint.code == 0, (lint.out + lint.err));
   }
   CHECK(pages == verbs_of_help().size() + 1);
+  if (ProgramRun("/usr/bin/env", {"man", "--version"}).run().code == 0) {
+    const Ran shown = ProgramRun("/usr/bin/env", {"man", "-M", folder.path("share/man"), "mica-run"}).run();
+    CHECK_MESSAGE(shown.code == 0, shown.err);
+    CHECK(has(shown.out, "complete or answer once"));
+  } else {
+    skipped("manual pages by man -M", "there is no man");
+  }
   CHECK(mica({"help", "--files"}).code == 2);
 }
 

@@ -93,6 +93,9 @@ TEST_CASE("a pipe gets a line for each tenth of long work, and none of short wor
   CHECK_FALSE(due(71, 7));  // never backwards
   CHECK_FALSE(due(100, 8));
   CHECK_FALSE(lines.due({.what = "x", .done = 9, .all = 0, .at = 9}));
+  program::TenthLines resumed;  // the tenths of an earlier run are no news
+  CHECK_FALSE(resumed.due({.what = "x", .done = 55, .all = 100, .at = 4, .before = 50}));
+  CHECK(resumed.due({.what = "x", .done = 60, .all = 100, .at = 5, .before = 50}));
   std::size_t written = 0;
   program::TenthLines whole;
   for (std::uint64_t i = 0; i <= 1000; ++i)
@@ -100,6 +103,8 @@ TEST_CASE("a pipe gets a line for each tenth of long work, and none of short wor
   CHECK(written == 9);
   CHECK(program::tenth_text({.what = "packing", .done = 37, .all = 100, .at = 10}) ==
         "packing: 30 %, 17 s left");
+  CHECK(program::tenth_text({.what = "downloading", .done = 60, .all = 100, .at = 5, .before = 50}) ==
+        "downloading: 60 %, 20 s left");  // 2 a second, and not 12
 }
 
 #ifdef MICA_PROGRAM

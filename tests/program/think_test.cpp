@@ -92,6 +92,12 @@ TEST_CASE("a template without a switch says so") {
   const Words words = {"run", fairy, "hello", "--chat-template-file", source, "-n", "2", "--temp", "0"};
   CHECK(has(mica(words + Words{"--think", "off"}).err, "the model's template has no switch for it"));
   CHECK(lacks(mica(words).err, "switch"));
+  for (const char* how : {"on", "off"}) {  // a model without a template, which continues the text
+    const std::string err = mica({"run", fairy, "hello", "-n", "2", "--temp", "0", "--think", how}).err;
+    CHECK(has(err, "there is no switch for it; --chat-template NAME chooses a format"));
+    CHECK(err.find("--think") == err.rfind("--think"));
+  }
+  CHECK(lacks(mica({"run", fairy, "hello", "-n", "2", "--temp", "0", "--think", "hide"}).err, "switch"));
   const Words plain = {"run", fairy, "hello", "--chat-template", "plain", "-n", "2", "--temp", "0"};
   CHECK(has(mica(plain + Words{"--chat-template-kwargs", "{\"a\":1}"}).err, "has no variables"));
 }

@@ -114,6 +114,7 @@ TEST_CASE("values out of range name what is allowed") {
 TEST_CASE("a slip of the hand is answered with the name that is near") {
   const std::pair<Words, const char*> cases[] = {
       {{"rnu"}, "Did you mean run?"},
+      {{"hepl"}, "Did you mean help?"},
       {{"help", "chta"}, "Did you mean chat?"},
       {{"run", "--tmep", "0"}, "Did you mean --temp?"},
       {{"run", "-tmep", "0"}, "Did you mean --temp?"},

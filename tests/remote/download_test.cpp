@@ -252,7 +252,44 @@ TEST_CASE("what a store does wrong ends with its reason, and no file") {
     CHECK(mentions(error, text, "m-Q4_0.gguf"));
     CHECK(error.message().find("secret") == std::string::npos);
     CHECK(place.cache().snapshots("org/model", "main").empty());
+    CHECK(place.leftovers().empty());
   }
+}
+
+TEST_CASE("what was read is removed once the server has another size, and stays after other errors") {
+  const HubFile file = hub_file(5000, 15);
+  WebFile longer = file.file;
+  longer.size = 6000;
+  std::atomic<int> answers = 0;
+  std::atomic<bool> contradicts = false;
+  Place place({{"m-Q4_0.gguf", file}}, [&](const Asked& asked, Peer& peer) {
+    if (++answers <= 2) return false;
+    peer.send(contradicts ? range_text(asked, longer) : answer_text("404 Not Found", ""));
+    return true;
+  });
+  hub::Fetch request = place.request();
+  request.connections = 1;
+  CHECK(mentions(refusal([&] { return hub::fetch(request, {}, quick()); }), "no such file"));
+  REQUIRE(hub::unfinished(place.cache(), "org/model").size() == 1);
+  CHECK(hub::unfinished(place.cache(), "org/model")[0].path == "m-Q4_0.gguf");
+  contradicts = true;
+  const Error error = refusal([&] { return hub::fetch(request, {}, quick()); });
+  CHECK(error.code() == ErrorCode::file);
+  CHECK(mentions(error, "5000", "6000", "removed"));
+  CHECK(place.leftovers().empty());
+}
+
+TEST_CASE("an unfinished download of an earlier version is removed when the new one is there") {
+  const HubFile file = hub_file(3000, 14);
+  Place place({{"m-Q4_0.gguf", file}});
+  std::filesystem::create_directories(place.cache().repo_folder("org/model") + "/blobs");
+  const std::string old(64, 'a'), other(64, 'b');
+  static_cast<void>(hub::PartialFile(place.cache().blob("org/model", old), 10, 4, "m-Q4_0.gguf"));
+  static_cast<void>(hub::PartialFile(place.cache().blob("org/model", other), 10, 4, "m-Q8_0.gguf"));
+  CHECK(place.fetch());
+  const auto left = hub::unfinished(place.cache(), "org/model");
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].path == "m-Q8_0.gguf");
 }
 
 TEST_CASE("an address that expires is asked for again") {

@@ -8,6 +8,7 @@
 #include "mica_tools/hub/partial_file.hpp"
 #include "mica_tools/hub/published.hpp"
 #include "mica_tools/hub/resolve_url.hpp"
+#include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"
 #include "mica_tools/remote/token.hpp"
 #include "remote/variable.hpp"
@@ -18,7 +19,10 @@
 #include <set>
 #include <string>
 #include <vector>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #if defined(MICA_HAS_TEXT)
 #include "mica_tools/hub/parse_listing.hpp"
@@ -55,6 +59,20 @@ TEST_CASE("a name is written in several ways, in any case of its host") {
     CHECK(!hub::parse_name(text));
 }
 
+TEST_CASE("a name that is printed is a name that is read") {
+  for (const hub::Name& name :
+       {hub::Name{"Org/Repo"}, hub::Name{"Org/Repo", "Q8_0"}, hub::Name{"Org/Repo", "", "m-Q8_0.gguf"},
+        hub::Name{"o/r", "", "a/b c.GGUF"}}) {
+    CAPTURE(name.text());
+    const auto read = hub::parse_name(name.text());
+    REQUIRE(read);
+    CHECK(read->repo == name.repo);
+    CHECK(read->quant == name.quant);
+    CHECK(read->file == name.file);
+  }
+  CHECK(hub::parse_repo("o/r/sub/m.gguf", "-hf").file == "sub/m.gguf");
+}
+
 TEST_CASE("names that lead elsewhere are refused") {
   for (const char* text : {"hf.co/",
                            "hf.co/a",
@@ -63,6 +81,10 @@ TEST_CASE("names that lead elsewhere are refused") {
                            "hf.co/../b",
                            "hf.co/a/..",
                            "hf.co/a/b/c",
+                           "hf.co/a/b/",
+                           "hf.co/a/b/../m.gguf",
+                           "hf.co/a/b//m.gguf",
+                           "hf.co/a/b:Q8_0/m.gguf",
                            "hf.co/a/b--c",
                            "hf.co/a/-b",
                            "hf.co/a/b.",
@@ -175,12 +197,42 @@ TEST_CASE("variants are the largest first, shards are one variant, and companion
   CHECK(hub::find_variant(variants, {"o/r", "", "m-Q8_0-00002-of-00002.gguf"}) == &variants[0]);
   CHECK(hub::find_variant(variants, {"o/r"}) == nullptr);
   CHECK(hub::find_variant(variants, {"o/r", "latest"}) == nullptr);
-  const Error unknown = refusal([&] { hub::refuse_unknown(variants, {"o/r", "latest"}); });
+  const Error unknown = refusal([&] { hub::refuse_unknown(files, {"o/r", "latest"}); });
   CHECK(unknown.code() == ErrorCode::file);
   CHECK(mentions(unknown, "hf.co/o/r:latest", "Q8_0 (80 B)", "Q4_0 (40 B)"));
   const auto twice = hub::variants_of(std::vector<hub::File>{{"a-Q4_0.gguf", 1}, {"b-Q4_0.gguf", 2}});
   const Error ambiguous = refusal([&] { return hub::find_variant(twice, {"o/r", "Q4_0"}); });
-  CHECK(mentions(ambiguous, "a-Q4_0.gguf", "b-Q4_0.gguf", "--hf-file"));
+  CHECK(mentions(ambiguous, "a-Q4_0.gguf", "b-Q4_0.gguf", "hf.co/o/r/FILE"));
+}
+
+TEST_CASE("shards that are missing or listed twice are named, with the way out") {
+  const std::vector<hub::File> files = {{"m-Q8_0-00001-of-00002.gguf", 50},
+                                        {"m-Q8_0-00002-of-00002.gguf", 30},
+                                        {"m-Q6_K-00002-of-00004.gguf", 60},
+                                        {"m-Q6_K-00004-of-00004.gguf", 60},
+                                        {"m-Q4_0.gguf", 40},
+                                        {"m-Q4_0.gguf", 40}};
+  const auto refused = [&](std::span<const hub::File> of, const hub::Name& name) {
+    const Error error = refusal([&] { hub::refuse_unknown(of, name); });
+    CHECK(error.code() == ErrorCode::file);
+    return error.message();
+  };
+  CHECK(hub::variants_of(files).size() == 1);
+  CHECK(refused(files, {"o/r", "q6_k"}) ==
+        "hf.co/o/r:q6_k: m-Q6_K has 2 of 4 shards; missing: 1, 3; there are: Q8_0 (80 B)");
+  CHECK(refused(files, {"o/r", "Q4_0"}) ==
+        "hf.co/o/r:Q4_0: m-Q4_0.gguf is listed twice; there are: Q8_0 (80 B)");
+  CHECK(refused(files, {"o/r", "", "m-Q6_K-00002-of-00004.gguf"}).find("missing: 1, 3") != std::string::npos);
+  CHECK(refused(files, {"o/r", "Q2_K"}) ==
+        "hf.co/o/r:Q2_K: there is no quantisation Q2_K; there are: Q8_0 (80 B)");
+  CHECK(refused(std::span(files).subspan(2), {"o/r"}) ==
+        "hf.co/o/r: m-Q6_K has 2 of 4 shards; missing: 1, 3; m-Q4_0.gguf is listed twice; ask its publisher, "
+        "or "
+        "name another repository");
+  const std::vector<hub::File> many = {{"m-Q6_K-00002-of-99999.gguf", 60}};
+  CHECK(refused(many, {"o/r"}).find("has 1 of 99999 shards; missing: 1, 3, 4, 5, 6, 7, 8, 9, ...;") !=
+        std::string::npos);
+  CHECK(refused({}, {"o/r"}).find("no GGUF model") != std::string::npos);
 }
 
 TEST_CASE("the folder of models is where Hugging Face's tools have it") {
@@ -252,7 +304,7 @@ TEST_CASE("notes of pieces count as far as they are whole, and only for the same
   const std::string blob = folder.path("sum");
   const std::vector<std::byte> piece(4, std::byte{7});
   {
-    hub::PartialFile file(blob, 10, 4);
+    hub::PartialFile file(blob, 10, 4, "m-Q8_0.gguf");
     CHECK(file.pieces() == 3);
     CHECK(file.piece_size(2) == 2);
     file.write(1, piece);
@@ -260,20 +312,73 @@ TEST_CASE("notes of pieces count as far as they are whole, and only for the same
   }
   std::ofstream(blob + ".mica.pieces", std::ios::app) << "2";  // torn
   {
-    const hub::PartialFile file(blob, 10, 4);
+    const hub::PartialFile file(blob, 10, 4, "m-Q8_0.gguf");
     CHECK(!file.is_finished(0));
     CHECK(file.is_finished(1));
     CHECK(!file.is_finished(2));
   }
   for (const char* damage : {"7\n", "x\n", "99999999999999999999\n", "-1\n"}) {
     std::ofstream(blob + ".mica.pieces", std::ios::app) << damage;
-    const hub::PartialFile file(blob, 10, 4);
+    const hub::PartialFile file(blob, 10, 4, "m-Q8_0.gguf");
     CHECK(file.is_finished(1));
     CHECK(!file.is_finished(2));
   }
-  CHECK(!hub::PartialFile(blob, 10, 5).is_finished(1));  // other pieces: begins
+  CHECK(!hub::PartialFile(blob, 10, 5, "m-Q8_0.gguf").is_finished(1));  // other pieces: begins
   std::filesystem::resize_file(blob + ".mica.incomplete", 3);
-  CHECK(!hub::PartialFile(blob, 10, 5).is_finished(0));
+  CHECK(!hub::PartialFile(blob, 10, 5, "m-Q8_0.gguf").is_finished(0));
+}
+
+TEST_CASE(
+    "an unfinished download has the name of its file, and is not removed while a process continues it") {
+  const TemporaryFolder folder;
+  const hub::Cache cache(folder.path("hub"));
+  std::filesystem::create_directories(cache.repo_folder("o/r") + "/blobs");
+  const std::string lock = cache.lock("o/r", sum_a);
+  std::filesystem::create_directories(std::filesystem::path(lock).parent_path());
+  std::ofstream(lock).flush();
+  {
+    hub::PartialFile file(cache.blob("o/r", sum_a), 100'000, 50'000, "sub/m-Q8_0.gguf");
+    file.write(0, std::vector<std::byte>(50'000));
+    file.note(0);
+  }
+  const auto found = hub::unfinished(cache, "o/r");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].path == "sub/m-Q8_0.gguf");
+  CHECK(found[0].of == 100'000);
+  CHECK(found[0].bytes >= 50'000);
+  CHECK(!found[0].in_progress);
+  CHECK(found[0].text().ends_with(" of 97.7 KiB of sub/m-Q8_0.gguf"));
+  CHECK(found[0].is_meant_by({"o/r"}));
+  CHECK(found[0].is_meant_by({"o/r", "q8_0"}));
+  CHECK(found[0].is_meant_by({"o/r", "", "sub/m-Q8_0.gguf"}));
+  CHECK(!found[0].is_meant_by({"o/r", "Q4_0"}));
+  {
+    const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(::flock(held, LOCK_EX) == 0);
+    CHECK(hub::unfinished(cache, "o/r")[0].in_progress);
+    CHECK(!hub::remove_unfinished(cache, "o/r", found[0]));
+    ::close(held);
+  }
+  for (const char* damage :
+       {"", "mica pieces 2 ", "mica pieces 2 x 4 m.gguf\n", "mica pieces 2 9 4 ../m.gguf\n"}) {
+    std::ofstream(cache.blob("o/r", sum_a) + ".mica.pieces") << damage;
+    CHECK(hub::unfinished(cache, "o/r")[0].path.empty());
+  }
+  CHECK(hub::remove_unfinished(cache, "o/r", found[0]));
+  CHECK(hub::unfinished(cache, "o/r").empty());
+  CHECK(!std::filesystem::exists(cache.blob("o/r", sum_a) + ".mica.pieces"));
+}
+
+TEST_CASE("a folder of models that cannot be one is refused as a file") {
+  const TemporaryFolder folder;
+  const hub::Cache cache(folder.file("plain", "x"));
+  CHECK(refusal([&] { return cache.repositories(); }).code() == ErrorCode::file);
+  CHECK(hub::Cache(folder.path("missing")).repositories().empty());
+  const Error add = refusal([&] { cache.add("o/r", commit, {"m.gguf", 1, sum_a}); });
+  CHECK(add.code() == ErrorCode::file);
+  CHECK(mentions(add, "plain", "HF_HUB_CACHE"));
+  CHECK(refusal([&] { return hub::PartialFile(folder.path("none/sum"), 10, 4, "m.gguf"); }).code() ==
+        ErrorCode::file);
 }
 
 #if defined(MICA_HAS_TEXT)

@@ -366,6 +366,8 @@ TEST_CASE("options out of range are refused by name") {
   };
   CHECK(with(&SamplerOptions::temperature, std::numeric_limits<float>::quiet_NaN())
             .starts_with("temperature: found nan"));
+  CHECK(with(&SamplerOptions::temperature, 1e-9f) == "accepted");
+  CHECK(with(&SamplerOptions::temperature, 10'001.0f).ends_with("10000, or 0 for always the best token"));
   CHECK(with(&SamplerOptions::temperature, 1e9f).starts_with("temperature: found 1e+09, allowed"));
   CHECK(with(&SamplerOptions::top_k, std::int64_t{-40}).starts_with("top-k: found -40"));
   CHECK(with(&SamplerOptions::top_p, 2.0f) == "top-p: found 2, allowed 0 to 1");
@@ -379,7 +381,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(with(&SamplerOptions::top_n_sigma, -5.0f) == "top-n-sigma: found -5, allowed -1 to 1000");
   CHECK(with(&SamplerOptions::xtc_probability, 2.0f) == "xtc-probability: found 2, allowed 0 to 1");
   CHECK(with(&SamplerOptions::mirostat, 3) == "mirostat: found 3, allowed 0 to 2");
-  CHECK(with(&SamplerOptions::dynatemp_range, -1.0f) == "dynatemp-range: found -1, allowed 0 to 1e+06");
+  CHECK(with(&SamplerOptions::dynatemp_range, -1.0f) == "dynatemp-range: found -1, allowed 0 to 10000");
   CHECK(with(&SamplerOptions::dry, sample::DryOptions{.last_n = -1}) == "accepted");  // it is off
   CHECK(with(&SamplerOptions::dry, sample::DryOptions{.multiplier = 1.0f, .last_n = -1})
             .starts_with("dry-penalty-last-n: found -1"));

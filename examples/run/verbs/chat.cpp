@@ -49,8 +49,8 @@ Flag& flag_of(Flags& flags, std::string_view name) {
     known = known || one == name;
     near.offer(one);
   });
-  MICA_CHECK(known, usage, "/set knows ", settings, "; found '", escaped(name), "'",
-             near.best() ? join("; did you mean ", *near.best(), "?") : std::string());
+  MICA_CHECK(known, usage, "/set: unknown name '", escaped(name), "'.",
+             near.best() ? join("  Did you mean ", *near.best(), "?") : std::string(), "  Known: ", settings);
   std::string key(name == "n" ? "predict" : name);
   std::replace(key.begin(), key.end(), '_', '-');
   return *flags.find_key(key);

@@ -7,6 +7,7 @@
 #include "mica/budget/size.hpp"
 #include "mica_tools/hub/cache.hpp"
 #include "mica_tools/hub/published.hpp"
+#include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"
 #include "safe_text.hpp"
 #include "verbs.hpp"
@@ -57,6 +58,34 @@ std::vector<Here> models_of(const hub::Cache& cache, const std::string& repo) {
   return models;
 }
 
+/// Lines, or objects of JSON, of the downloads of a repository that did not end.
+std::string unfinished_text(const hub::Cache& cache, const std::string& repo, bool json) {
+  std::string text;
+  for (const hub::Unfinished& each : hub::unfinished(cache, repo)) {
+    const hub::Name name{repo, each.path.empty() ? std::string() : hub::detail::quant_of(each.path)};
+    text += json ? join(text.empty() ? "" : ",", "{\"name\":", json_string(name.text()),
+                        ",\"repo\":", json_string(repo), ",\"bytes\":", each.bytes, ",\"of\":", each.of,
+                        ",\"in_progress\":", each.in_progress, "}")
+                 : join("unfinished: ", cell_text(name.text()), ", ", each.text(),
+                        each.in_progress ? "; a download is in progress\n"
+                                         : "; mica pull continues, mica rm removes it\n");
+  }
+  return text;
+}
+
+/// Lines of the models of a repository that lack shards.
+std::string incomplete_text(const hub::Cache& cache, const std::string& repo) {
+  std::string text;
+  for (const hub::Snapshot& snapshot : cache.snapshots(repo, "main")) {
+    for (const hub::Variant& variant : hub::all_variants_of(snapshot.files)) {
+      if (const std::string fault = variant.fault(); !fault.empty())
+        text += join("incomplete: hf.co/", cell_text(repo), ":", cell_text(variant.quant), ", ", fault,
+                     "; mica pull downloads what is missing, mica rm removes it\n");
+    }
+  }
+  return text;
+}
+
 std::string known_text(bool json) {
   std::string text;
   for (const hub::Published& each : hub::published) {
@@ -74,12 +103,9 @@ int ListVerb::run() {
   std::string unfinished;
   for (const std::string& repo : cache.repositories()) {
     for (Here& model : models_of(cache, repo)) models.push_back(std::move(model));
-    if (const std::uint64_t bytes = cache.unfinished_bytes(repo)) {
-      unfinished += json || jsonl ? join(unfinished.empty() ? "" : ",", "{\"repo\":", json_string(repo),
-                                         ",\"bytes\":", bytes, "}")
-                                  : join("unfinished: ", budget::size_text(bytes), " of hf.co/",
-                                         cell_text(repo), "; mica pull continues, mica rm removes it\n");
-    }
+    const std::string more = unfinished_text(cache, repo, json || jsonl);
+    unfinished += join((json || jsonl) && !unfinished.empty() && !more.empty() ? "," : "", more);
+    if (!json && !jsonl) unfinished += incomplete_text(cache, repo);
   }
   std::string text;
   std::size_t width = 0;
@@ -96,7 +122,7 @@ int ListVerb::run() {
     return 0;
   }
   print(text + unfinished);
-  if (models.empty())
+  if (models.empty() && unfinished.empty())
     note(*this, join("mica: no models in ", cache.folder(),
                      "; mica pull downloads one, mica list --known has names"));
   return 0;

@@ -74,8 +74,8 @@ int verify_folder(const Pack& verb, BufferAllocator allocator) {
   if (verb.json)
     print(join("{\"files\":", files, ",\"bytes\":", bytes, ",\"intact\":true,\"seconds\":",
                fixed(watch.seconds(), 3), ",\"peak_bytes\":", peak_bytes(), "}\n"));
-  note(verb, join(cell_text(document.path()), ": ", files, " files, ", bytes,
-                  " bytes, every checksum matches, ", fixed(watch.seconds(), 1), " s"));
+  note(verb, join(cell_text(document.path()), ": ", files, " files, ", budget::size_text(bytes),
+                  ", every checksum matches, ", fixed(watch.seconds(), 1), " s"));
   return 0;
 }
 
@@ -106,8 +106,8 @@ int Pack::run() {
     print(join("{", files_json(plan), ",\"kept\":", outcome.kept, ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
   last_note(*this, [&] {
-    return join(folder, ": ", outcome.files, " files, ", outcome.bytes, " bytes", kept_text(outcome), ", ",
-                fixed(watch.seconds(), 1), " s");
+    return join(folder, ": ", outcome.files, " files, ", budget::size_text(outcome.bytes), kept_text(outcome),
+                ", ", fixed(watch.seconds(), 1), " s");
   });
   return 0;
 }

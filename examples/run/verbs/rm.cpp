@@ -6,19 +6,29 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica_tools/hub/cache.hpp"
+#include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"
 #include "model_name.hpp"
 #include "verbs.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mica::program {
 namespace {
+
+/// The files that a name means.
+struct Removal {
+  std::string word;  // as it was given
+  hub::Name name;
+  std::set<std::string> paths;  // in all snapshots
+  std::vector<hub::Unfinished> unfinished;
+};
 
 class RmVerb final : public Verb {
  public:
@@ -34,13 +44,13 @@ class RmVerb final : public Verb {
     flags.words(words_, "NAME", "models, as mica list shows them");
     flags.toggle("--all", all_, "every model of a repository that is named without a quantisation");
   }
-  [[nodiscard]] std::uint64_t remove(const hub::Cache& cache, const std::string& word) const;
+  [[nodiscard]] Removal removal_of(const hub::Cache& cache, const std::string& word) const;
 
   std::vector<std::string> words_;
   bool all_ = false;
 };
 
-/// All variants of a repository, of all snapshots.
+/// All variants of a repository, of all snapshots, complete or not.
 std::vector<hub::Variant> variants_here(const hub::Cache& cache, const std::string& repo) {
   std::vector<hub::File> files;
   std::set<std::string> seen;
@@ -49,49 +59,87 @@ std::vector<hub::Variant> variants_here(const hub::Cache& cache, const std::stri
       if (seen.insert(file.path).second) files.push_back(file);
     }
   }
-  return hub::variants_of(files);
+  return hub::all_variants_of(files);
 }
 
-std::uint64_t RmVerb::remove(const hub::Cache& cache, const std::string& word) const {
+[[noreturn]] void refuse_in_progress(const hub::Name& name, const hub::Unfinished& download) {
+  raise(ErrorCode::failed, name.text(), ": a download is in progress: ", download.text(),
+        "; wait for its end or interrupt it, and remove it then");
+}
+
+/// Raises for a name that is not here, that means several models without --all, or of which a download is in
+/// progress.
+Removal RmVerb::removal_of(const hub::Cache& cache, const std::string& word) const {
   auto name = hub_name_of(word);
   MICA_CHECK(name, usage, escaped(word, 200),
              ": is no model by name; mica list shows those that are here, and rm "
              "removes other files");
   name->repo = cache.spelled(name->repo);
+  Removal removal{word, *name, {}, {}};
   const std::vector<hub::Variant> variants = variants_here(cache, name->repo);
-  std::uint64_t bytes = 0;
-  std::vector<hub::Variant> chosen;
+  const auto add = [&](const hub::Variant& variant) {
+    for (const hub::File& file : variant.files) removal.paths.insert(file.path);
+  };
   if (!name->quant.empty() || !name->file.empty()) {
-    const hub::Variant* const one = hub::find_variant(variants, *name);
-    MICA_CHECK(one, file, name->text(), ": is not in ", cache.folder(), "; mica list shows what is there");
-    chosen.push_back(*one);
+    if (const hub::Variant* const one = hub::find_variant(variants, *name)) add(*one);
   } else {
-    MICA_CHECK(!variants.empty() || cache.unfinished_bytes(name->repo) != 0, file, name->text(),
-               ": is not in ", cache.folder(), "; mica list shows what is there");
     MICA_CHECK(variants.size() <= 1 || all_, usage, name->text(), ": is here ", variants.size(),
                " times: ", hub::detail::listed(variants), "; name one as ", name->text(), ":",
-               variants.empty() ? "" : variants.back().quant, ", or all with --all");
-    chosen = variants;
-    bytes += cache.remove_unfinished(name->repo);
+               variants.back().quant, ", or all with --all");
+    for (const hub::Variant& variant : variants) add(variant);
   }
-  std::set<std::string> paths;
-  for (const hub::Variant& variant : chosen) {
-    for (const hub::File& file : variant.files) paths.insert(file.path);
+  for (hub::Unfinished& each : hub::unfinished(cache, name->repo)) {
+    if (!each.is_meant_by(*name)) continue;
+    if (each.in_progress) refuse_in_progress(*name, each);
+    removal.unfinished.push_back(std::move(each));
   }
-  return bytes + cache.remove(name->repo, [&](const std::string& path) { return paths.contains(path); });
+  MICA_CHECK(!removal.paths.empty() || !removal.unfinished.empty(), file, name->text(), ": is not in ",
+             cache.folder(), "; mica list shows what is there");
+  return removal;
 }
 
+/// Returns the bytes that are free afterwards.
+std::uint64_t remove(const hub::Cache& cache, const Removal& removal) {
+  std::uint64_t bytes = 0;
+  for (const hub::Unfinished& each : removal.unfinished) {
+    if (!hub::remove_unfinished(cache, removal.name.repo, each)) refuse_in_progress(removal.name, each);
+    bytes += each.bytes;
+  }
+  return bytes + cache.remove(removal.name.repo,
+                              [&](const std::string& path) { return removal.paths.contains(path); });
+}
+
+/// All names are checked before the first file is removed.
 int RmVerb::run() {
   MICA_CHECK(!words_.empty(), usage, "no model was named; mica list shows those that are here");
   const hub::Cache cache = hub::Cache::of_environment();
+  std::vector<Removal> removals;
+  std::optional<Error> refusal;
+  std::string refusals;
   for (const std::string& word : words_) {
-    const std::uint64_t bytes = remove(cache, word);
-    if (json || jsonl) {
-      print(join("{\"name\":", json_string(word), ",\"bytes\":", bytes, "}\n"));
-    } else {
-      note(*this, join("mica: ", word, ": removed, ", budget::size_text(bytes), " are free"));
+    try {
+      removals.push_back(removal_of(cache, word));
+    } catch (const Error& error) {
+      if (!refusal) refusal = error;
+      refusals += join(error.message(), ".  ");
     }
   }
+  if (refusal && words_.size() == 1) throw *refusal;
+  if (refusal) raise(refusal->code(), refusals, "Nothing was removed");
+  std::uint64_t all = 0;
+  for (const Removal& removal : removals) {
+    const std::uint64_t bytes = remove(cache, removal);
+    all += bytes;
+    if (json || jsonl) {
+      print(join("{\"name\":", json_string(removal.word), ",\"bytes\":", bytes, "}\n"));
+    } else {
+      note(*this, join("mica: ", removal.word,
+                       removal.paths.empty() ? ": unfinished download removed, " : ": removed, ",
+                       budget::size_text(bytes), " are free"));
+    }
+  }
+  if (removals.size() > 1)
+    note(*this, join("mica: ", removals.size(), " models removed, ", budget::size_text(all), " are free"));
   return 0;
 }
 

@@ -35,19 +35,29 @@ class Run final : public AnswerVerb {
   int tell_story();
 };
 
+/// Says which flags of a conversation have no effect on a text that is continued.
+void note_unused_chat_flags(const AnswerVerb& verb, bool think_is_noted) {
+  constexpr std::string_view why = "; --chat-template NAME chooses a format";
+  if (!verb.system_prompt.empty() || !verb.system_prompt_file.empty())
+    note(verb,
+         join("mica: the text is continued without a chat template, so the system prompt is not used", why));
+  if (!think_is_noted && (verb.think == Think::on || verb.think == Think::off))
+    note(verb,
+         join("mica: --think: the text is continued without a chat template, so there is no switch for it",
+              why));
+}
+
 /// Without a usable template there is no chat; the model still completes texts.
 int Run::answer_to(const std::string& text) {
   Model model = open_model(*this);
   const bool has_template = !chat_template.empty() || !chat_template_file.empty() ||
                             model.document().metadata().contains("tokenizer.chat_template");
-  if (conversation != false && has_template) {
+  const bool asks_template = conversation != false && has_template;
+  if (asks_template) {
     ChatFormat format = format_of(*this, model);
     if (format.is_sure()) return answer_once(*this, model, std::move(format), text);
   }
-  if (!system_prompt.empty() || !system_prompt_file.empty())
-    note(*this,
-         "mica: the model has no usable template, so the system prompt is not used; --chat-template NAME "
-         "chooses one");
+  note_unused_chat_flags(*this, asks_template);
   return complete_text(*this, model, text);
 }
 
@@ -60,6 +70,7 @@ int Run::resume() {
 
 int Run::tell_story() {
   Model model = open_model(*this);
+  note_unused_chat_flags(*this, false);
   const bool can_continue = session_waits(*this);
   const auto max = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_prompt_tokens;
   if (!n_predict) n_predict = std::clamp<std::int64_t>(max, 1, story_tokens);

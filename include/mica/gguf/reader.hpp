@@ -113,6 +113,17 @@ inline void check_shard(const OpenShard& part, std::uint32_t i, std::uint32_t co
   return Document(std::move(sources), std::move(part.header));
 }
 
+/// Raises for a folder that is no packed directory, with the first GGUF file in it.
+[[noreturn]] inline void refuse_folder(const std::string& path) {
+  std::string first;
+  io::detail::for_each_beside(path + "/", [&](int, std::string_view name) {
+    if (name.ends_with(".gguf") && (first.empty() || name < first)) first = name;
+    return true;
+  });
+  raise(ErrorCode::file, io::detail::shown(path), ": is a folder and no packed directory; ",
+        first.empty() ? "it has no GGUF file" : "name a file in it, such as ", io::detail::shown(first));
+}
+
 [[nodiscard]] inline Source open_file(const std::string& path, std::string_view missing) {
   MICA_CHECK(missing.empty() || io::exists(path), file, path, ": no such file; ", missing);
   return Source(io::File::open(path));
@@ -133,6 +144,7 @@ inline Document open(std::string path, format::Table formats) {
     PackedFiles files = open_packed_files(path, formats);
     return Document(std::move(files.sources), std::move(files.manifest), std::move(path));
   }
+  if (io::is_folder(path)) detail::refuse_folder(path);
   return open(path, detail::open_file, formats);
 }
 

@@ -48,7 +48,7 @@ namespace detail {
 /// A regular file, open for reading until the object goes. Thread-safe.
 class File {
  public:
-  /// Raises ErrorCode::file when the path is missing (with the nearest name beside it), a folder, not a
+  /// Raises ErrorCode::file when the path is empty or missing (with the nearest name beside it), a folder, not a
   /// regular file, not readable, or has a zero byte. Errors show a path without its control characters.
   [[nodiscard]] static File open(std::string path);
 
@@ -62,17 +62,12 @@ class File {
   /// Fills `to` with the bytes from `offset` on.
   /// Raises ErrorCode::file when the file ends earlier, ErrorCode::failed when the system cannot read it.
   void read_at(std::uint64_t offset, std::span<std::byte> to) const {
-    const std::size_t wanted = to.size();
-    while (!to.empty()) {
-      const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      MICA_CHECK(got >= 0, failed, detail::shown(path_), ": reading ", wanted, " bytes failed at byte ",
-                 offset, ": ", detail::errno_text(errno));
-      MICA_CHECK(got > 0, file, detail::shown(path_), ": truncated: ends at byte ", offset, ", ", to.size(),
-                 " of ", wanted, " bytes before the end of what was asked for");
-      offset += static_cast<std::uint64_t>(got);
-      to = to.subspan(static_cast<std::size_t>(got));
-    }
+    const std::size_t got = fd_.read_at(offset, to);
+    if (got == to.size()) return;
+    MICA_CHECK(errno == 0, failed, detail::shown(path_), ": reading ", to.size(), " bytes failed at byte ",
+               offset + got, ": ", detail::errno_text(errno));
+    raise(ErrorCode::file, detail::shown(path_), ": truncated: ends at byte ", offset + got, ", ",
+          to.size() - got, " of ", to.size(), " bytes before the end of what was asked for");
   }
 
   /// Raises ErrorCode::file when the file was written to or cut since it was opened. Cost: one system call.
@@ -108,7 +103,7 @@ namespace detail {
 
 [[noreturn]] inline void raise_missing(const std::string& path) {
   std::string text = join(shown(path), ": no such file");
-  if (!path.empty() && path.front() != '/') {
+  if (path.front() != '/') {
     const std::string folder = real_path(".");
     if (!folder.empty()) text += join(" (current folder ", shown(folder), ")");
   }
@@ -119,6 +114,7 @@ namespace detail {
 }  // namespace detail
 
 inline File File::open(std::string path) {
+  MICA_CHECK(!path.empty(), file, "no file: its path is empty");
   MICA_CHECK(path.find('\0') == std::string::npos, file, detail::shown(path),
              ": a name with a zero byte, behind which no system reads on");
   // O_NONBLOCK: a named pipe must be refused below, not waited for here.

@@ -58,28 +58,13 @@ class SpillFile {
 
   /// False with the reason in errno.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-    const auto all = from;
-    while (!from.empty()) {
-      const ::ssize_t n = ::pwrite(fd_.get(), from.data(), from.size(),
-                                   static_cast<::off_t>(offset + (all.size() - from.size())));
-      if (n < 0 && errno == EINTR) continue;
-      if (n == 0) errno = ENOSPC;
-      if (n <= 0) return false;
-      from = from.subspan(static_cast<std::size_t>(n));
-    }
-    forget(offset, all.size());
+    if (fd_.write_at(offset, from) < from.size()) return false;
+    forget(offset, from.size());
     return true;
   }
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept {
-    const auto all = to;
-    while (!to.empty()) {
-      const ::ssize_t n =
-          ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset + (all.size() - to.size())));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      to = to.subspan(static_cast<std::size_t>(n));
-    }
-    forget(offset, all.size());
+    if (fd_.read_at(offset, to) < to.size()) return false;
+    forget(offset, to.size());
     return true;
   }
   /// Begins to read; `to` belongs to the file until finish_read(). At most one read is pending.

@@ -83,17 +83,41 @@ class BasicModel {
 /// A model of any family.
 using Model = BasicModel<arch::All>;
 
+namespace detail {
+
+template <class List>
+inline constexpr bool are_families = false;
+template <Arch... F>
+inline constexpr bool are_families<TypeList<F...>> = sizeof...(F) > 0;
+
+}  // namespace detail
+
 /// Opens a GGUF file, or the first or any shard of a set.
 template <class Families = arch::All, class Formats = format::All>
-[[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {
+requires(detail::are_families<Families>&& detail::Formats<Formats>)
+    [[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {
   return {gguf::open(std::move(path), format::table_with<Formats>()), options};
 }
 
 /// The same for a model in memory, which outlives the Model. `name` stands for the file in error texts.
 template <class Families = arch::All, class Formats = format::All>
-[[nodiscard]] BasicModel<Families, Formats> open(std::span<const std::byte> bytes, std::string_view name,
-                                                 const OpenOptions& options = {}) {
+requires(detail::are_families<Families>&& detail::Formats<Formats>)
+    [[nodiscard]] BasicModel<Families, Formats> open(std::span<const std::byte> bytes, std::string_view name,
+                                                     const OpenOptions& options = {}) {
   return {gguf::parse(bytes, name, format::table_with<Formats>()), options};
+}
+
+/// Chosen for wrong lists, to say what they must be.
+template <class Families, class Formats = format::All, class... Arguments>
+requires(!detail::are_families<Families> || !detail::Formats<Formats>) [[nodiscard]] Model
+    open(Arguments&&... arguments) {
+  static_assert(detail::are_families<Families>,
+                "mica::open<Families, Formats>: the first list must be a mica::TypeList of families, such as "
+                "mica::TypeList<mica::arch::Llama> (arch/concept.hpp)");
+  static_assert(!detail::are_families<Families> || detail::Formats<Formats>,
+                "mica::open<Families, Formats>: the second list must be a mica::TypeList of formats, such as "
+                "mica::TypeList<mica::format::Q8_0> (format/concept.hpp)");
+  return open<arch::All, format::All>(std::forward<Arguments>(arguments)...);
 }
 
 /// The budget of a model. With streamed weights the files are mapped as a whole, for rows of the embedding:

@@ -41,7 +41,7 @@ enum class Stage : std::uint8_t {
 
 /// Options of the standard sampler, which checks the ranges when it is made.
 struct SamplerOptions {
-  float temperature = 0.8f;         ///< 0 and below: greedy, after biases, penalties and DRY
+  float temperature = 0.8f;         ///< 0 to 10000; 0 and below: greedy, after biases, penalties and DRY
   std::int64_t top_k = 40;          ///< 0: all
   float top_p = 0.95f;              ///< 1: all
   float min_p = 0.05f;              ///< 0: all

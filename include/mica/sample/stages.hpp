@@ -227,7 +227,7 @@ class Temperature : public Memoryless {
  public:
   /// The range of temperatures; a dynamic one is clamped to it.
   static constexpr float min = 1e-6f;
-  static constexpr float max = 1e6f;
+  static constexpr float max = 1e4f;
 
   /// min <= temperature <= max, 0 <= range <= max, 0 <= exponent <= 1000, else raises. For a temperature of
   /// 0, which cannot divide, use Greedy.

@@ -21,7 +21,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -31,8 +30,6 @@
 #include <system_error>
 #include <utility>
 #include <vector>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,7 +75,8 @@ class Cache {
     return join(repo_folder(repo), "/snapshots/", commit, "/", file);
   }
 
-  /// "ORG/REPO" of each repository, sorted.
+  /// "ORG/REPO" of each repository, sorted; none if there is no folder. Raises ErrorCode::file for a folder that
+  /// cannot be read.
   [[nodiscard]] std::vector<std::string> repositories() const;
   /// The name of a repository as the folder spells it, which may differ in case; the given name if it is not
   /// there.
@@ -104,18 +102,14 @@ class Cache {
   }
 
   /// Gives the blob of a file its name in a snapshot. On a file system without links the blob itself moves
-  /// there. Raises ErrorCode::failed when the system does not let it.
+  /// there. Raises ErrorCode::file when the system does not let it, failed for a full disk.
   void add(std::string_view repo, std::string_view commit, const File& file) const;
   /// Stores the commit of a revision. Raises as io::AtomicFile.
   void set_commit(std::string_view repo, std::string_view revision, std::string_view commit) const;
   /// Removes files of all snapshots, blobs that no snapshot has any more, and folders that become empty.
-  /// Returns the bytes of removed files. Raises ErrorCode::failed when one cannot be removed.
+  /// Returns the bytes of removed files. Raises ErrorCode::file when one cannot be removed.
   std::uint64_t remove(std::string_view repo,
                        const std::function<bool(const std::string& path)>& chosen) const;
-  /// Bytes on the disk of downloads that did not end, whether or not a process continues them now.
-  [[nodiscard]] std::uint64_t unfinished_bytes(std::string_view repo) const;
-  /// Removes the unfinished downloads that no process continues, and returns their bytes.
-  std::uint64_t remove_unfinished(std::string_view repo) const;
 
  private:
   [[nodiscard]] static std::string folder_name(std::string_view repo) {
@@ -161,18 +155,24 @@ void for_each_file(const fs::path& folder, F&& f) {
   return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
 }
 
-/// Creates a folder and those above it. Raises ErrorCode::failed with the reason.
+inline constexpr std::string_view other_folder = "; HF_HUB_CACHE names another folder for models";
+
+/// Creates a folder and those above it. Raises ErrorCode::file with the reason, failed for a full disk.
 inline void make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  MICA_CHECK(!error, failed, folder.string(), ": the folder cannot be made: ", error.message(),
-             "; HF_HUB_CACHE names another place for models");
+  if (error)
+    raise(code_of(error.value()), folder.string(), ": the folder cannot be made: ", error.message(),
+          other_folder);
 }
 
 }  // namespace detail
 
 inline std::vector<std::string> Cache::repositories() const {
   std::vector<std::string> repos;
+  const bool readable = ::access(join(folder_, "/").c_str(), R_OK | X_OK) == 0;
+  MICA_CHECK(readable || errno == ENOENT, file, folder_,
+             ": the folder of models cannot be read: ", io::detail::errno_text(errno), detail::other_folder);
   for (const std::string& name : detail::names_in(folder_)) {
     constexpr std::string_view prefix = "models--";
     if (!name.starts_with(prefix)) continue;
@@ -236,7 +236,7 @@ inline void Cache::add(std::string_view repo, std::string_view commit, const Fil
   } else if (!error) {
     fs::rename(other, link, error);
   }
-  MICA_CHECK(!error, failed, link.string(), ": cannot be written: ", error.message());
+  if (error) raise(code_of(error.value()), link.string(), ": cannot be written: ", error.message());
 }
 
 inline void Cache::set_commit(std::string_view repo, std::string_view revision,
@@ -271,7 +271,7 @@ inline std::uint64_t Cache::remove(std::string_view repo,
     const std::uint64_t size = is_link ? 0 : fs::file_size(path, error);
     if (error) return;
     fs::remove(path, error);
-    MICA_CHECK(!error, failed, path.string(), ": cannot be removed: ", error.message());
+    MICA_CHECK(!error, file, path.string(), ": cannot be removed: ", error.message());
     bytes += size;
   };
   for (const fs::path& file : files) {
@@ -310,28 +310,6 @@ inline void Cache::remove_traces(std::string_view repo) const {
     if (!fs::exists(folder / "snapshots" / commit, ignored)) dead.push_back(entry.path());
   });
   for (const fs::path& ref : dead) fs::remove(ref, error);
-}
-
-inline std::uint64_t Cache::unfinished_bytes(std::string_view repo) const {
-  std::uint64_t bytes = 0;
-  for (const std::string& name : detail::names_in(repo_folder(repo) + "/blobs")) {
-    if (name.ends_with(incomplete_suffix)) bytes += detail::allocated_bytes(blob(repo, name));
-  }
-  return bytes;
-}
-
-inline std::uint64_t Cache::remove_unfinished(std::string_view repo) const {
-  std::uint64_t bytes = 0;
-  for (const std::string& name : detail::names_in(repo_folder(repo) + "/blobs")) {
-    if (!name.ends_with(incomplete_suffix)) continue;
-    const std::string sum = name.substr(0, name.size() - incomplete_suffix.size());
-    const io::detail::Descriptor fd(::open(lock(repo, sum).c_str(), O_RDWR | O_CLOEXEC));
-    if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
-    bytes += detail::allocated_bytes(blob(repo, name));
-    std::remove(blob(repo, name).c_str());
-    std::remove(join(blob(repo, sum), pieces_suffix).c_str());
-  }
-  return bytes;
 }
 
 }  // namespace mica::hub

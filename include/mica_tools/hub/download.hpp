@@ -12,6 +12,7 @@
 #include "mica_tools/hub/partial_file.hpp"
 #include "mica_tools/hub/resolve_url.hpp"
 #include "mica_tools/hub/sha256.hpp"
+#include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/remote/client.hpp"
 #include "mica_tools/remote/token.hpp"
 #include "mica_tools/write/disk.hpp"
@@ -55,6 +56,18 @@ struct DownloadOptions {
   }
 };
 
+namespace detail {
+
+/// The server's file has another size than the listing has, so no byte of it is of use.
+class OtherSize : public Error {
+ public:
+  OtherSize(std::string_view name, std::uint64_t listed, std::uint64_t found)
+      : Error(ErrorCode::file, join(name, ": the hub lists ", listed, " bytes, and the server has ", found,
+                                    "; the download was removed, try again")) {}
+};
+
+}  // namespace detail
+
 /// One file that is being downloaded. Requires that this process has its lock (Cache::lock); fetch() takes
 /// it.
 class Download {
@@ -67,7 +80,7 @@ class Download {
         name_(from.shown()),
         connections_(connections),
         options_(options),
-        partial_(std::move(blob), file.bytes, options.piece_bytes) {
+        partial_(std::move(blob), file.bytes, options.piece_bytes, file.path) {
     for (std::size_t piece = 0; piece < partial_.pieces(); ++piece) {
       if (partial_.is_finished(piece)) done_ += partial_.piece_size(piece);
     }
@@ -77,9 +90,9 @@ class Download {
 
   /// Bytes that are on the disk.
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
-  /// False when `watch` stopped it; what was read stays for the next run. Raises as remote::Client::get(),
-  /// failed when it cannot be written, file when the size or the sum is not that of the listing. A file
-  /// with another sum is removed. progress: called with the bytes of this file.
+  /// False when `watch` stopped it; finished pieces stay for the next run. Raises as remote::Client::get(),
+  /// failed when it cannot be written, file when the size or the sum is not that of the listing: the file is then
+  /// removed. progress: called with the bytes of this file.
   [[nodiscard]] bool run(const Watch& watch, const std::function<void(std::uint64_t)>& progress);
 
  private:
@@ -91,7 +104,8 @@ class Download {
   void read_piece(remote::Client& client, remote::Url& url, std::size_t piece, std::span<std::byte> to) const;
   [[nodiscard]] std::optional<std::size_t> take();
   void finish(std::size_t piece, std::span<const std::byte> bytes);
-  /// Returns a piece whose request failed, and waits; raises the error after `patience` failures in a row.
+  /// Returns a piece whose request failed, and waits; throws the error, which is being handled, again after
+  /// `patience` failures in a row.
   void put_back(std::size_t piece, const Error& error, bool fresh);
   void end_with(std::exception_ptr error) noexcept;
   /// Adds finished pieces to the sum, in order; false when the next one is not finished.
@@ -149,7 +163,7 @@ inline void Download::put_back(std::size_t piece, const Error& error, bool fresh
   returned_.push_back(piece);
   // An address that the hub gave earlier may have expired; that of the hub itself does not.
   const bool may_pass = error.code() == ErrorCode::failed || !fresh;
-  if (!may_pass || ++failures_ > options_.patience) throw error;
+  if (!may_pass || ++failures_ > options_.patience) throw;
   const auto pause = options_.pause * (1u << std::min<std::size_t>(failures_ - 1, 6));
   changed_.wait_for(lock, fresh ? pause : std::chrono::milliseconds(0), [this] { return stop_.load(); });
 }
@@ -172,8 +186,8 @@ inline void Download::read_piece(remote::Client& client, remote::Url& url, std::
                         MICA_CHECK(sent && sent->first == first && sent->last == last, failed, name_,
                                    ": bytes ", first, " to ", last, " were asked for, the server sends '",
                                    escaped(head.range), "'");
-                        MICA_CHECK(!sent->size || *sent->size == file_.bytes, file, name_, ": the hub lists ",
-                                   file_.bytes, " bytes, and the server has ", *sent->size);
+                        if (sent->size && *sent->size != file_.bytes)
+                          throw detail::OtherSize(name_, file_.bytes, *sent->size);
                       }};
   const std::size_t got = client.get(url, range);
   MICA_CHECK(got == to.size(), failed, name_, ": an answer ends after ", got, " of ", to.size(),
@@ -251,7 +265,13 @@ inline bool Download::run(const Watch& watch, const std::function<void(std::uint
     changed_.notify_all();
   }
   for (std::thread& thread : threads) thread.join();
-  if (error_) std::rethrow_exception(error_);
+  if ((error_ || stop_) && done_ == 0) partial_.discard();
+  try {
+    if (error_) std::rethrow_exception(error_);
+  } catch (const detail::OtherSize&) {
+    partial_.discard();
+    throw;
+  }
   if (stop_) return false;
   while (add_to_sum()) {
     progress(done_);
@@ -276,7 +296,7 @@ namespace detail {
                                                                   std::chrono::milliseconds look) {
   make_folders(std::filesystem::path(path).parent_path());
   io::detail::Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  MICA_CHECK(fd, failed, path, ": cannot be written: ", io::detail::errno_text(errno));
+  if (!fd) raise(code_of(errno), path, ": cannot be written: ", io::detail::errno_text(errno), other_folder);
   for (bool said = false; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; said = true) {
     if (!said && watch.note) watch.note("another process downloads the same file; waiting for it");
     if (watch.stop && watch.stop()) return std::nullopt;
@@ -314,6 +334,9 @@ inline bool fetch(const Fetch& request, const Watch& watch, const DownloadOption
     }
     before += file.bytes;
     cache.add(repo, request.commit, file);
+    for (const Unfinished& each : unfinished(cache, repo)) {  // of another version
+      if (each.path == file.path) remove_unfinished(cache, repo, each);
+    }
   }
   cache.set_commit(repo, request.name.revision, request.commit);
   return true;

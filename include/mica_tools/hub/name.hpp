@@ -3,6 +3,7 @@
 // Names of models on a hub, and how they are written. Nothing here reads a file or asks a server.
 //
 //   hf.co/ORG/REPO[:QUANT]   huggingface.co/ORG/REPO[:QUANT]   hf:ORG/REPO[:QUANT]
+//   hf.co/ORG/REPO/FILE.gguf                               a file of it; FILE may be in folders
 //   https://huggingface.co/ORG/REPO                        the address of its page
 //   https://huggingface.co/ORG/REPO/resolve/REV/FILE       that of a file; /blob/ too
 #pragma once
@@ -18,6 +19,8 @@
 #include <string_view>
 
 namespace mica::hub {
+
+inline constexpr std::size_t max_path_bytes = 1024;  // of a file in its repository
 
 /// A model on a hub.
 struct Name {
@@ -35,7 +38,8 @@ struct Name {
 /// Whether a path of a listing may become the path of a file: relative, at most eight folders deep, of names of
 /// at most 200 bytes, without "." and "..", backslashes and controls.
 [[nodiscard]] inline bool is_safe_path(std::string_view path) noexcept {
-  if (path.empty() || path.size() > 1024 || std::count(path.begin(), path.end(), '/') > 8) return false;
+  if (path.empty() || path.size() > max_path_bytes || std::count(path.begin(), path.end(), '/') > 8)
+    return false;
   for (std::size_t at = 0; at < path.size(); ++at) {
     if (path[at] == '\\' || io::detail::control_bytes(path, at) != 0) return false;
   }
@@ -69,6 +73,12 @@ namespace detail {
          !is_edge(text.back()) && text.find("--") == text.npos && text.find("..") == text.npos;
 }
 
+/// The position of the slash behind ORG/REPO; the size of a text without one.
+[[nodiscard]] inline std::size_t end_of_repo(std::string_view text) noexcept {
+  const std::size_t first = text.find('/');
+  return first == text.npos ? text.size() : std::min(text.find('/', first + 1), text.size());
+}
+
 /// The text after `prefix`, which is in lower case; empty when the text does not begin with it.
 [[nodiscard]] inline std::optional<std::string_view> behind(std::string_view text, std::string_view prefix) {
   if (text.size() < prefix.size() || remote::detail::lower(text.substr(0, prefix.size())) != prefix)
@@ -78,8 +88,18 @@ namespace detail {
 
 }  // namespace detail
 
-/// "ORG/REPO" or "ORG/REPO:QUANT". Raises ErrorCode::usage for any other text; `where` names its place.
+/// "ORG/REPO", "ORG/REPO:QUANT" or "ORG/REPO/FILE.gguf". Raises ErrorCode::usage for any other text; `where` names
+/// its place.
 [[nodiscard]] inline Name parse_repo(std::string_view text, std::string_view where) {
+  const std::size_t repo_end = detail::end_of_repo(text);
+  if (repo_end < text.size()) {
+    Name name = parse_repo(text.substr(0, repo_end), where);
+    name.file = text.substr(repo_end + 1);
+    const bool is_model = is_safe_path(name.file) && remote::detail::lower(name.file).ends_with(".gguf");
+    MICA_CHECK(is_model && name.quant.empty(), usage, where, ": '", escaped(name.file, 200),
+               "' is no file of a repository; needed: ORG/REPO/FILE.gguf, or ORG/REPO:QUANT");
+    return name;
+  }
   Name name;
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view repo = text.substr(0, colon);
@@ -87,7 +107,8 @@ namespace detail {
   MICA_CHECK(
       slash != repo.npos && detail::is_half(repo.substr(0, slash)) && detail::is_half(repo.substr(slash + 1)),
       usage, where, ": '", escaped(repo, 200),
-      "' is no repository; needed: ORG/REPO, of letters, digits, '.', '_' and '-', or ORG/REPO:QUANT");
+      "' is no repository; needed: ORG/REPO, of letters, digits, '.', '_' and '-', or ORG/REPO:QUANT, or "
+      "ORG/REPO/FILE.gguf");
   name.repo = repo;
   if (colon == text.size()) return name;
   name.quant = text.substr(colon + 1);
@@ -110,8 +131,7 @@ namespace detail {
   if (!rest) return std::nullopt;
   std::string_view path = rest->substr(0, rest->find_first_of("?#"));
   while (path.ends_with('/')) path.remove_suffix(1);
-  const std::size_t repo_end =
-      std::min(path.find('/', std::min(path.find('/'), path.size() - 1) + 1), path.size());
+  const std::size_t repo_end = detail::end_of_repo(path);
   Name name = parse_repo(path.substr(0, repo_end), where);
   path.remove_prefix(std::min(repo_end + 1, path.size()));
   if (path.empty()) return name;

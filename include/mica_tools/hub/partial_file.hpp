@@ -3,7 +3,8 @@
 // A file that is downloaded in pieces, in any order, over several runs:
 //
 //   blobs/SHA256.mica.incomplete   as large as the file, with holes
-//   blobs/SHA256.mica.pieces       "mica pieces 1 BYTES PIECE_BYTES", then the number of each finished piece
+//   blobs/SHA256.mica.pieces       "mica pieces 2 BYTES PIECE_BYTES PATH", PATH in the repository; then the
+//                                  number of each finished piece
 //
 // A piece is on the disk before its number is noted, so a power failure costs only the pieces in flight.
 // Unfinished files of other tools have other names (SHA256.incomplete) and are not touched.
@@ -11,6 +12,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/io/detail/descriptor.hpp"
+#include "mica_tools/hub/name.hpp"
 #include "mica_tools/remote/detail/head.hpp"
 
 #include <algorithm>
@@ -32,14 +34,19 @@ namespace mica::hub {
 inline constexpr std::string_view incomplete_suffix = ".mica.incomplete";
 inline constexpr std::string_view pieces_suffix = ".mica.pieces";
 
+/// The code of an error of the file system: failed for a full disk, else file.
+[[nodiscard]] inline ErrorCode code_of(int error) noexcept {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG ? ErrorCode::failed : ErrorCode::file;
+}
+
 /// Requires that only one process at a time opens it (Cache::lock). Different threads may write different
 /// pieces.
 class PartialFile {
  public:
-  /// Opens the files that an earlier run left, or creates them. Raises ErrorCode::failed when the system does
-  /// not let it.
-  PartialFile(std::string blob, std::uint64_t bytes, std::uint64_t piece_bytes)
-      : blob_(std::move(blob)), bytes_(bytes), piece_bytes_(piece_bytes) {
+  /// Opens the files that an earlier run left, or creates them. path: that of the file in its repository.
+  /// Raises ErrorCode::file when the system does not let it, failed for a full disk.
+  PartialFile(std::string blob, std::uint64_t bytes, std::uint64_t piece_bytes, std::string path)
+      : blob_(std::move(blob)), path_(std::move(path)), bytes_(bytes), piece_bytes_(piece_bytes) {
     finished_.resize(static_cast<std::size_t>((bytes + piece_bytes - 1) / piece_bytes));
     data_ = opened(incomplete_path());
     notes_ = opened(pieces_path());
@@ -61,7 +68,7 @@ class PartialFile {
   /// Writes a piece, and returns when it is on the disk. Thread-safe for different pieces. Raises
   /// ErrorCode::failed when it cannot be written.
   void write(std::size_t piece, std::span<const std::byte> from) {
-    write_at(data_, incomplete_path(), first_byte(piece), from);
+    write_whole(data_, incomplete_path(), first_byte(piece), from);
 #ifdef __linux__
     const int synced = ::fdatasync(data_.get());
 #else
@@ -80,14 +87,9 @@ class PartialFile {
   }
   /// Reads bytes of finished pieces. Raises ErrorCode::failed when they cannot be read.
   void read_at(std::uint64_t offset, std::span<std::byte> to) const {
-    while (!to.empty()) {
-      const ::ssize_t got = ::pread(data_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      MICA_CHECK(got > 0, failed, incomplete_path(), ": reading failed at byte ", offset, ": ",
-                 io::detail::errno_text(got == 0 ? EIO : errno));
-      offset += static_cast<std::uint64_t>(got);
-      to = to.subspan(static_cast<std::size_t>(got));
-    }
+    const std::size_t got = data_.read_at(offset, to);
+    MICA_CHECK(got == to.size(), failed, incomplete_path(), ": reading failed at byte ", offset + got, ": ",
+               errno == 0 ? "the file has become shorter" : io::detail::errno_text(errno));
   }
   /// Gives the file its name. Raises ErrorCode::failed when the system does not let it.
   void commit() {
@@ -106,21 +108,17 @@ class PartialFile {
  private:
   [[nodiscard]] static io::detail::Descriptor opened(const std::string& path) {
     io::detail::Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-    MICA_CHECK(fd, failed, path, ": cannot be written: ", io::detail::errno_text(errno));
+    if (!fd) raise(code_of(errno), path, ": cannot be written: ", io::detail::errno_text(errno));
     return fd;
   }
-  static void write_at(const io::detail::Descriptor& fd, const std::string& path, std::uint64_t offset,
-                       std::span<const std::byte> from) {
-    while (!from.empty()) {
-      const ::ssize_t put = ::pwrite(fd.get(), from.data(), from.size(), static_cast<::off_t>(offset));
-      if (put < 0 && errno == EINTR) continue;
-      MICA_CHECK(put > 0, failed, path, ": writing failed at byte ", offset, ": ",
-                 io::detail::errno_text(put == 0 ? ENOSPC : errno));
-      offset += static_cast<std::uint64_t>(put);
-      from = from.subspan(static_cast<std::size_t>(put));
-    }
+  static void write_whole(const io::detail::Descriptor& fd, const std::string& path, std::uint64_t offset,
+                          std::span<const std::byte> from) {
+    const std::size_t written = fd.write_at(offset, from);
+    MICA_CHECK(written == from.size(), failed, path, ": writing failed at byte ", offset + written, ": ",
+               io::detail::errno_text(errno));
   }
-  [[nodiscard]] std::string header() const { return join("mica pieces 1 ", bytes_, " ", piece_bytes_, "\n"); }
+  /// The first line of the notes without the path, which may differ: another file may have the same bytes.
+  [[nodiscard]] std::string header() const { return join("mica pieces 2 ", bytes_, " ", piece_bytes_, " "); }
 
   /// False when the notes are not of this file. A last line without a line feed was not written completely,
   /// and is not used.
@@ -128,14 +126,15 @@ class PartialFile {
     struct ::stat data {
     }, notes{};
     const bool known = ::fstat(data_.get(), &data) == 0 && ::fstat(notes_.get(), &notes) == 0;
-    const std::uint64_t max_notes = header().size() + 22 * std::uint64_t{finished_.size()};
+    const std::uint64_t max_notes = header().size() + max_path_bytes + 22 * std::uint64_t{finished_.size()};
     if (!known || static_cast<std::uint64_t>(data.st_size) != bytes_ ||
         static_cast<std::uint64_t>(notes.st_size) > max_notes)
       return false;
     std::string text(static_cast<std::size_t>(notes.st_size), '\0');
-    const ::ssize_t got = ::pread(notes_.get(), text.data(), text.size(), 0);
-    if (got != static_cast<::ssize_t>(text.size()) || !text.starts_with(header())) return false;
-    std::size_t at = header().size();
+    const std::size_t got = notes_.read_at(0, std::as_writable_bytes(std::span(text)));
+    const std::size_t first_line = text.find('\n');
+    if (got != text.size() || !text.starts_with(header()) || first_line == text.npos) return false;
+    std::size_t at = first_line + 1;
     for (std::size_t end = text.find('\n', at); end != text.npos; end = text.find('\n', at)) {
       const auto piece = remote::detail::whole_number(std::string_view(text).substr(at, end - at));
       if (!piece || *piece >= finished_.size()) break;
@@ -152,13 +151,13 @@ class PartialFile {
                    ::ftruncate(data_.get(), size) == 0,
                failed, incomplete_path(), ": a file of ", bytes_,
                " bytes cannot be made here: ", io::detail::errno_text(errno));
-    const std::string text = header();
-    write_at(notes_, pieces_path(), 0, std::as_bytes(std::span(text)));
+    const std::string text = join(header(), path_, "\n");
+    write_whole(notes_, pieces_path(), 0, std::as_bytes(std::span(text)));
     MICA_CHECK(::lseek(notes_.get(), 0, SEEK_END) >= 0, failed, pieces_path(),
                ": cannot be written: ", io::detail::errno_text(errno));
   }
 
-  std::string blob_;
+  std::string blob_, path_;
   std::uint64_t bytes_;
   std::uint64_t piece_bytes_;
   std::vector<bool> finished_;

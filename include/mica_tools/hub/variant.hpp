@@ -26,12 +26,20 @@
 namespace mica::hub {
 
 struct Variant {
-  std::string quant;        // in upper case; if the file name has none, the file name
-  std::vector<File> files;  // of a sharded model the shards in order
-  std::uint64_t bytes = 0;  // of all files
+  std::string quant;         // in upper case; if the file name has none, the file name
+  std::vector<File> files;   // of a sharded model the shards in order
+  std::uint64_t bytes = 0;   // of all files
+  std::uint32_t shards = 1;  // of the whole model, by the names of the files
 
   /// The path that opens it.
   [[nodiscard]] const std::string& path() const noexcept { return files.front().path; }
+  /// The path without the number of the shard and the ending.
+  [[nodiscard]] std::string prefix() const {
+    const auto shard = gguf::ShardName::parse(path());
+    return shard ? shard->prefix : path().substr(0, path().size() - 5);
+  }
+  /// "m-Q8_0 has 2 of 3 shards; missing: 2", "m-Q8_0.gguf is listed twice"; empty if all files are there, each once.
+  [[nodiscard]] std::string fault() const;
 };
 
 namespace detail {
@@ -89,36 +97,82 @@ namespace detail {
 
 }  // namespace detail
 
-/// The variants of the files, the largest first. Files that are no models, such as mmproj
-/// files, and incomplete sets of shards are left out; a whole file comes before shards of the same name.
-[[nodiscard]] inline std::vector<Variant> variants_of(std::span<const File> files) {
-  std::map<std::pair<std::string, std::uint32_t>, std::vector<File>>
-      groups;  // by prefix and number of shards
+inline std::string Variant::fault() const {
+  constexpr std::size_t max_listed = 8;
+  std::string missing;
+  std::size_t found = 0, listed = 0;
+  std::uint32_t next = 1;  // the number that is expected
+  const auto miss_until = [&](std::uint32_t end) {
+    for (; next < end && listed < max_listed; ++next) missing += join(listed++ == 0 ? "" : ", ", next);
+    next = end;
+  };
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string& path = files[i].path;
+    if (i > 0 && files[i - 1].path == path) return escaped(path, 200) + " is listed twice";
+    const auto shard = gguf::ShardName::parse(path);
+    const std::uint32_t number = shard ? shard->number : 1;
+    miss_until(number);
+    next = number + 1;
+    ++found;
+  }
+  miss_until(shards + 1);
+  if (missing.empty()) return {};
+  return join(escaped(prefix(), 200), " has ", found, " of ", shards, " shards; missing: ", missing,
+              shards - found > max_listed ? ", ..." : "");
+}
+
+namespace detail {
+
+/// The quantisation that the path of a file names, without regard to shards; the stem of its name if it has none.
+[[nodiscard]] inline std::string quant_of(std::string_view path) {
+  const auto shard = gguf::ShardName::parse(path);
+  const std::string_view prefix =
+      path.substr(0, shard ? shard->prefix.size() : path.size() - std::min<std::size_t>(path.size(), 5));
+  const std::size_t slash = prefix.rfind('/');
+  const std::string_view stem = prefix.substr(slash + 1);  // npos + 1 is 0
+  std::string quant = quant_in(stem);
+  if (quant.empty() && slash != prefix.npos) quant = quant_in(prefix.substr(0, slash));
+  return quant.empty() ? std::string(stem) : quant;
+}
+
+}  // namespace detail
+
+/// The variants of the files, complete or not, the largest first. Files that are no models, such as mmproj files,
+/// are left out.
+[[nodiscard]] inline std::vector<Variant> all_variants_of(std::span<const File> files) {
+  std::map<std::pair<std::string, std::uint32_t>, Variant> groups;  // by prefix and number of shards
   for (const File& file : files) {
     if (!remote::detail::lower(file.path).ends_with(".gguf") || detail::is_companion(file.path)) continue;
     const auto shard = gguf::ShardName::parse(file.path);
     const std::string prefix = shard ? shard->prefix : file.path.substr(0, file.path.size() - 5);
-    groups[{prefix, shard ? shard->count : 1}].push_back(file);
+    Variant& variant = groups[{prefix, shard ? shard->count : 1}];
+    variant.shards = shard ? shard->count : 1;
+    variant.files.push_back(file);
   }
   std::vector<Variant> variants;
-  std::string last;
-  for (auto& [key, group] : groups) {
-    const auto& [prefix, count] = key;
-    if (group.size() != count || prefix == last) continue;
-    last = prefix;
-    std::sort(group.begin(), group.end(), [](const File& a, const File& b) { return a.path < b.path; });
-    const std::size_t slash = prefix.rfind('/');
-    const std::string_view stem = std::string_view(prefix).substr(slash + 1);  // npos + 1 is 0
-    Variant variant{detail::quant_in(stem), std::move(group)};
-    if (variant.quant.empty() && slash != prefix.npos)
-      variant.quant = detail::quant_in(std::string_view(prefix).substr(0, slash));
-    if (variant.quant.empty()) variant.quant = stem;
+  for (auto& [key, variant] : groups) {
+    std::sort(variant.files.begin(), variant.files.end(),
+              [](const File& a, const File& b) { return a.path < b.path; });
+    variant.quant = detail::quant_of(variant.path());
     for (const File& file : variant.files) variant.bytes += file.bytes;
     variants.push_back(std::move(variant));
   }
   std::sort(variants.begin(), variants.end(), [](const Variant& a, const Variant& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.path() < b.path();
   });
+  return variants;
+}
+
+/// Those of all_variants_of() whose shards are there, each once. A whole file comes before shards of the same name.
+[[nodiscard]] inline std::vector<Variant> variants_of(std::span<const File> files) {
+  std::vector<Variant> variants = all_variants_of(files);
+  std::erase_if(variants, [](const Variant& each) { return !each.fault().empty(); });
+  std::map<std::string, std::uint32_t> fewest;  // shards, by prefix
+  for (const Variant& each : variants) {
+    const auto [found, is_new] = fewest.emplace(each.prefix(), each.shards);
+    if (!is_new) found->second = std::min(found->second, each.shards);
+  }
+  std::erase_if(variants, [&](const Variant& each) { return each.shards != fewest.at(each.prefix()); });
   return variants;
 }
 
@@ -134,21 +188,34 @@ namespace detail {
     } else if (!quant.empty() && detail::upper(each.quant) == quant) {
       MICA_CHECK(found == nullptr, usage, name.text(),
                  ": several files have this quantisation: ", escaped(found->path(), 200), ", ",
-                 escaped(each.path(), 200), "; choose one with --hf-file FILE");
+                 escaped(each.path(), 200), "; choose one by its path: hf.co/", name.repo, "/FILE");
       found = &each;
     }
   }
   return found;
 }
 
-/// Raises ErrorCode::file for a name that no variant has, with a list of those that are there.
-[[noreturn]] inline void refuse_unknown(std::span<const Variant> variants, const Name& name) {
+/// Raises ErrorCode::file for a name that no variant of the files of a repository has: with the faults of shards,
+/// and a list of the variants that are there.
+[[noreturn]] inline void refuse_unknown(std::span<const File> files, const Name& name) {
+  const std::vector<Variant> variants = variants_of(files);
+  std::string faults;
+  for (const Variant& each : all_variants_of(files)) {
+    const std::string fault = each.fault();
+    const bool is_meant = name.quant.empty() && name.file.empty()
+                              ? variants.empty()
+                              : find_variant(std::span(&each, 1), name) != nullptr;
+    if (is_meant && !fault.empty()) faults += join(faults.empty() ? "" : "; ", fault);
+  }
+  const std::string others = variants.empty() ? std::string("; ask its publisher, or name another repository")
+                                              : join("; there are: ", detail::listed(variants));
+  MICA_CHECK(faults.empty(), file, name.text(), ": ", faults, others);
   MICA_CHECK(!variants.empty(), file, name.text(),
              ": the repository has no GGUF model; one that has is often called ", escaped(name.repo, 200),
              "-GGUF, and mica convert makes a file of a folder of safetensors");
   raise(ErrorCode::file, name.text(), ": there is no ",
         name.file.empty() ? join("quantisation ", escaped(name.quant, 60)) : std::string("file of that name"),
-        "; there are: ", detail::listed(variants));
+        others);
 }
 
 }  // namespace mica::hub

@@ -49,12 +49,21 @@ class Parser {
   }
 
  private:
+  /// What to do about a file of another kind.
+  static std::string_view remedy(std::string_view magic) {
+    if (magic == "vers") return "if it is a pointer of Git LFS, fetch the file with git lfs pull";
+    if (magic == "<!DO" || magic == "<!do" || magic == "<htm" || magic.starts_with("{\""))
+      return "it seems to be the answer of a server; download the file itself";
+    if (magic == "lmgg" || magic == "tjgg" || magic == "fmgg")
+      return "it is a file from before GGUF; convert the model again";
+    return "of a folder with safetensors files mica convert makes a GGUF file";
+  }
   std::uint32_t version() {
     const auto magic = reader_.take(4, "the magic number");
     const std::string_view text(reinterpret_cast<const char*>(magic.data()), magic.size());
     if (text != "GGUF") {
       reader_.refuse(ErrorCode::file, "not a GGUF file: the magic number is '", escaped(text),
-                     "', 'GGUF' is needed");
+                     "', 'GGUF' is needed; ", remedy(text));
     }
     const auto version = reader_.read<std::uint32_t>("the version");
     if (version != 0 && (version & 0xFFFFu) == 0) {

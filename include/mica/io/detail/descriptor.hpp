@@ -3,6 +3,10 @@
 // A POSIX file descriptor that closes itself, and the text of an errno value. All of io/ uses these two.
 #pragma once
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -25,12 +29,37 @@ class Descriptor {
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
 
+  /// Reads at an offset until `to` is full. Returns the bytes read; if they are fewer, errno is the reason, 0 at
+  /// the end of the file.
+  [[nodiscard]] std::size_t read_at(std::uint64_t offset, std::span<std::byte> to) const noexcept {
+    return transfer(::pread, offset, to, 0);
+  }
+  /// Writes all bytes at an offset. Returns the bytes written; if they are fewer, errno is the reason.
+  [[nodiscard]] std::size_t write_at(std::uint64_t offset, std::span<const std::byte> from) const noexcept {
+    return transfer(::pwrite, offset, from, ENOSPC);
+  }
+
   /// Closes now; what close() reports is not an error of data that fsync has already confirmed.
   void close() noexcept {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
  private:
+  /// at_end: errno where a call transfers nothing.
+  template <class Call, class Byte>
+  std::size_t transfer(Call call, std::uint64_t offset, std::span<Byte> all, int at_end) const noexcept {
+    std::size_t done = 0;
+    while (done < all.size()) {
+      const auto at = static_cast<::off_t>(offset + done);
+      const ::ssize_t n = call(fd_, all.data() + done, all.size() - done, at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n == 0) errno = at_end;
+      if (n <= 0) break;
+      done += static_cast<std::size_t>(n);
+    }
+    return done;
+  }
+
   int fd_ = -1;
 };
 
