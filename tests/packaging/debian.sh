@@ -36,9 +36,13 @@ if [ $packages = -b ]; then
   program=$(echo "$scratch"/mica_"$version"-1_*.deb)
   files=$(dpkg-deb -c "$program" | awk '{ print $6 }')
   echo "$files" | grep -qx ./usr/bin/mica || fail "mica has no program"
+  for page in mica mica-run; do
+    echo "$files" | grep -q "^./usr/share/man/man1/$page.1.gz$" || fail "mica has no manual page $page"
+  done
+  echo "$files" | grep -qx ./usr/share/zsh/vendor-completions/_mica || fail "mica has no completion for zsh"
   echo "$files" | grep -q '/mica/mica-urls.so$' || fail "mica has no module for URLs"
   dpkg-deb -f "$program" Depends | grep -q libpcre2-8 || fail "mica does not depend on PCRE2"
 fi
-lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs,no-manual-page,bad-distribution-in-changes-file,unstripped-static-library \
+lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs,bad-distribution-in-changes-file,unstripped-static-library \
   "$scratch"/*.changes || fail "lintian has remarks"
 echo "debian: $(cd "$scratch" && echo *.deb)"
