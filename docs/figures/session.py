@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import textwrap
 import threading
 import time
 import urllib.parse
@@ -54,11 +55,13 @@ Larger models print the same lines with larger numbers. [The page of the program
 
 ## A model by its name
 
-`mica pull` chooses a quantisation, plans the memory, and downloads. On a terminal the line of progress is rewritten,
-and removed at the end; here is one moment of it. The hub of this recording is on the same machine; otherwise the
-lines are the same ([models by name](hub.md)).
+`mica pull` chooses a quantisation, plans the memory, and downloads. The line of progress is rewritten, and removed at
+the end; here is one moment of it. The first command was interrupted by Ctrl-C, and the same command continues. The
+hub of this recording is on the same machine; one on the web gives the same lines ([models by name](hub.md)).
 """,
-    Command("pull hf.co/example/fairy-GGUF", shows_progress=True),
+    Command("pull hf.co/example/fairy-GGUF", 130, keys=[(" left", CTRL_C)], shows_progress=True),
+    Command("list"),
+    Command("pull hf.co/example/fairy-GGUF"),
     Command("pull hf.co/example/fairy-GGUF:q4_0"),
     Command("list"),
     Command("rm hf.co/example/fairy-GGUF:Q4_0 hf.co/example/fairy-GGUF:F16", 3),
@@ -71,7 +74,7 @@ The plan is a dry run of the code that will run, account by account.
     Command("plan fairy.gguf --memory 14MiB --solve", 4),
     """## One answer
 
-The answer goes to stdout, everything else to stderr. The same seed gives the same answer on any machine.
+The answer goes to stdout, everything else to stderr. The same seed gives the same answer again.
 """,
     Command('run fairy.gguf "Once upon a time" -n 60 -s 7'),
     """## A chat
@@ -171,7 +174,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
         for at in range(0, len(body), 1 << 17):
             self.wfile.write(body[at:at + (1 << 17)])
             if len(body) > 1 << 20:
-                time.sleep(0.03)
+                time.sleep(0.06)
 
     def send_range(self, content):
         first, last = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups()
@@ -288,6 +291,13 @@ def wrapped(line):
     return parts + [line]
 
 
+def filled(text):
+    """A text of a page, its paragraphs in lines of at most 110 columns."""
+    parts = [part if part.startswith(("#", " ")) else textwrap.fill(part, 110, break_on_hyphens=False)
+             for part in text.strip().split("\n\n")]
+    return "\n\n".join(parts) + "\n"
+
+
 def prepare(folder, mica, environment):
     """Files of the folder and of the hub."""
     story = BUNDLED.read_bytes()
@@ -319,7 +329,7 @@ def recorded(mica, folder):
     for item in PAGE:
         if isinstance(item, str):
             end_block()
-            page.append(item.replace("{columns}", str(COLUMNS)))
+            page.append(filled(item.replace("{columns}", str(COLUMNS))))
             continue
         print(f"mica {item.line}", file=sys.stderr)
         if block:
