@@ -352,6 +352,10 @@ TEST_CASE(
   CHECK(found[0].is_meant_by({"o/r", "q8_0"}));
   CHECK(found[0].is_meant_by({"o/r", "", "sub/m-Q8_0.gguf"}));
   CHECK(!found[0].is_meant_by({"o/r", "Q4_0"}));
+  CHECK(!found[0].is_meant_by({"o/r", "", "m-Q8_0.gguf"}));
+  const hub::Unfinished shard{sum_a, "m-Q8_0-00002-of-00002.gguf"};
+  CHECK(shard.is_meant_by({"o/r", "", "m-Q8_0-00001-of-00002.gguf"}));
+  CHECK(shard.is_meant_by({"o/r", "Q8_0"}));
   {
     const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(::flock(held, LOCK_EX) == 0);

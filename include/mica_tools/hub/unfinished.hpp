@@ -36,9 +36,9 @@ struct Unfinished {
   std::uint64_t of = 0;      ///< 0: not known
   bool in_progress = false;  ///< a process continues it now
 
-  /// Whether a name means it; a name without a file and a quantisation means all of its repository.
+  /// Whether a name means it, or another shard of the same model; a name without a file and a quantisation means all of its repository.
   [[nodiscard]] bool is_meant_by(const Name& name) const {
-    if (!name.file.empty()) return path == name.file;
+    if (!name.file.empty()) return detail::prefix_of(path) == detail::prefix_of(name.file);
     return name.quant.empty() || detail::upper(detail::quant_of(path)) == detail::upper(name.quant);
   }
   /// "1.2 MiB of 5.4 MiB of m-Q8_0.gguf"

@@ -25,6 +25,18 @@
 
 namespace mica::hub {
 
+namespace detail {
+
+/// The path of a GGUF file without the number of its shard and the ending: one for all files of a model.
+[[nodiscard]] inline std::string prefix_of(std::string_view path) {
+  const auto shard = gguf::ShardName::parse(path);
+  return shard ? shard->prefix
+               : std::string(path.substr(0, path.size() - std::min<std::size_t>(path.size(), 5)));
+}
+
+}  // namespace detail
+
+/// The files of one quantisation of a model.
 struct Variant {
   std::string quant;         // in upper case; if the file name has none, the file name
   std::vector<File> files;   // of a sharded model the shards in order
@@ -34,10 +46,7 @@ struct Variant {
   /// The path that opens it.
   [[nodiscard]] const std::string& path() const noexcept { return files.front().path; }
   /// The path without the number of the shard and the ending.
-  [[nodiscard]] std::string prefix() const {
-    const auto shard = gguf::ShardName::parse(path());
-    return shard ? shard->prefix : path().substr(0, path().size() - 5);
-  }
+  [[nodiscard]] std::string prefix() const { return detail::prefix_of(path()); }
   /// "m-Q8_0 has 2 of 3 shards; missing: 2", "m-Q8_0.gguf is listed twice"; empty if all files are there, each once.
   [[nodiscard]] std::string fault() const;
 };
@@ -125,9 +134,8 @@ namespace detail {
 
 /// The quantisation that the path of a file names, without regard to shards; the stem of its name if it has none.
 [[nodiscard]] inline std::string quant_of(std::string_view path) {
-  const auto shard = gguf::ShardName::parse(path);
-  const std::string_view prefix =
-      path.substr(0, shard ? shard->prefix.size() : path.size() - std::min<std::size_t>(path.size(), 5));
+  const std::string whole = prefix_of(path);
+  const std::string_view prefix = whole;
   const std::size_t slash = prefix.rfind('/');
   const std::string_view stem = prefix.substr(slash + 1);  // npos + 1 is 0
   std::string quant = quant_in(stem);
@@ -144,8 +152,7 @@ namespace detail {
   for (const File& file : files) {
     if (!remote::detail::lower(file.path).ends_with(".gguf") || detail::is_companion(file.path)) continue;
     const auto shard = gguf::ShardName::parse(file.path);
-    const std::string prefix = shard ? shard->prefix : file.path.substr(0, file.path.size() - 5);
-    Variant& variant = groups[{prefix, shard ? shard->count : 1}];
+    Variant& variant = groups[{detail::prefix_of(file.path), shard ? shard->count : 1}];
     variant.shards = shard ? shard->count : 1;
     variant.files.push_back(file);
   }
