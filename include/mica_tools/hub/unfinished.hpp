@@ -30,11 +30,11 @@ namespace mica::hub {
 
 /// A download that did not end.
 struct Unfinished {
-  std::string sha256;
-  std::string path = {};     ///< in the repository; empty: not known
-  std::uint64_t bytes = 0;   ///< on the disk
-  std::uint64_t of = 0;      ///< 0: not known
-  bool in_progress = false;  ///< a process continues it now
+  std::string sha256;        // of the whole file, by the hub
+  std::string path = {};     // in the repository; empty: not known
+  std::uint64_t bytes = 0;   // on the disk
+  std::uint64_t of = 0;      // 0: not known
+  bool in_progress = false;  // a process continues it now
 
   /// Whether a name means it, or another shard of the same model; a name without a file and a quantisation means all of its repository.
   [[nodiscard]] bool is_meant_by(const Name& name) const {
