@@ -4,14 +4,16 @@
 // a file's name.
 #pragma once
 
+#include "mica/base/error.hpp"
+#include "mica/io/detail/path.hpp"
+
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
+#include <sys/stat.h>
 
 namespace mica::program {
 
@@ -69,23 +71,21 @@ namespace detail {
 
 /// Files whose names begin as `path` does, folders with a slash behind them; of the first 4,096 of a folder.
 [[nodiscard]] inline std::vector<std::string> files_like(const std::string& path) {
-  namespace fs = std::filesystem;
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
-  const std::string begin = path.substr(folder.size());
+  const std::string folder(io::detail::folder_part(path));
+  const std::string_view begin = io::detail::name_part(path);
   std::vector<std::string> found;
-  std::error_code error;
-  fs::directory_iterator entry(folder.empty() ? "." : folder, error);
-  for (int seen = 0; !error && entry != fs::directory_iterator{} && seen < 4096;
-       ++seen, entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  io::detail::for_each_beside(path, [&, seen = 0](int at, const char* entry) mutable {
+    const std::string_view name = entry;
     const bool is_hidden = name.starts_with('.') && !begin.starts_with('.');
     const bool has_control =
         std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; });
-    if (is_hidden || has_control || !name.starts_with(begin)) continue;
-    std::error_code unknown;
-    found.push_back(folder + name + (entry->is_directory(unknown) ? "/" : ""));
-  }
+    if (!is_hidden && !has_control && name.starts_with(begin)) {
+      struct ::stat status {};
+      const bool is_folder = ::fstatat(at, entry, &status, 0) == 0 && S_ISDIR(status.st_mode);
+      found.push_back(join(folder, name, is_folder ? "/" : ""));
+    }
+    return ++seen < 4096;
+  });
   return found;
 }
 

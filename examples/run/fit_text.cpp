@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fit_text.hpp"
 
+#include "fit_command.hpp"
 #include "json_text.hpp"
 #include "mica/budget/size.hpp"
+#include "mica_tools/fit/llmfit_score.hpp"
 #include "mica_tools/fit/rules.hpp"
 #include "safe_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +39,16 @@ std::string memory_text(fit::Pools pools) {
 std::string percent(double part) { return fixed(100 * part, 0) + " %"; }
 
 std::string speed_text(double tokens) { return fixed(tokens, tokens < 10 ? 2 : 1); }
+
+std::string quality_text(double quality) { return fixed(quality, quality < 9.95 ? 1 : 0); }
+
+/// "March 2026".
+std::string month_text(fit::Month month) {
+  constexpr std::array<std::string_view, 12> names = {"January",   "February", "March",    "April",
+                                                      "May",       "June",     "July",     "August",
+                                                      "September", "October",  "November", "December"};
+  return join(names.at(static_cast<std::size_t>(month.month - 1)), " ", month.year);
+}
 
 std::string notes_text(const Fit& fit) {
   std::string text;
@@ -91,14 +104,31 @@ std::string machine_json(const fit::Machine& machine) {
               ",\"vram_basis\":", json_string(machine.vram_basis), "}");
 }
 
-std::string row_json(const Ranked& row) {
+/// Where the model is from, as fields of JSON.
+std::string row_json(const fit::Row& row) {
+  return join(",\"licence\":", json_string(row.licence),
+              ",\"source\":", json_string(join("https://huggingface.co/", row.source)),
+              row.gguf.empty() ? "" : join(",\"repository\":", json_string(row.gguf)), ",\"published\":\"",
+              row.published.year, row.published.month < 10 ? "-0" : "-", row.published.month,
+              "\",\"made_for\":", json_string(fit::name(row.made_for)));
+}
+
+/// llmfit's score of a fit.
+std::string llmfit_json(const Fit& fit, const fit::Use& use) {
+  const fit::rules::Score score = fit::rules::llmfit_score(fit, use);
+  return join("{\"score\":", fixed(score.total, 1), ",\"quality\":", fixed(score.quality, 1),
+              ",\"speed\":", fixed(score.speed, 1), ",\"fit\":", fixed(score.fit, 1),
+              ",\"context\":", fixed(score.context, 1), "}");
+}
+
+std::string ranked_json(const Ranked& row, const fit::Use& use) {
   const Fit& fit = row.fit;
   std::string notes;
   for (const std::string& note : fit.notes) notes += join(notes.empty() ? "" : ",", json_string(note));
-  const std::string catalogue = fit.row == nullptr ? std::string()
-                                                   : join(",\"licence\":", json_string(fit.row->licence),
-                                                          ",\"source\":", json_string(fit.row->source));
-  return join("{\"name\":", json_string(fit.name), ",\"model\":", json_string(fit.title), catalogue,
+  const std::string command = fit_command(fit);
+  return join("{\"name\":", json_string(fit.name), ",\"model\":", json_string(fit.title),
+              fit.row == nullptr ? std::string() : row_json(*fit.row),
+              command.empty() ? "" : join(",\"command\":", json_string(command)),
               ",\"parameters\":", fixed(fit.parameters, 0), ",\"active_parameters\":", fixed(fit.active, 0),
               ",\"quantisation\":", json_string(fit.quantisation), ",\"n_ctx\":", fit.setting.n_ctx,
               ",\"n_ctx_asked\":", fit.requested, ",\"n_ctx_train\":", fit.n_ctx_train,
@@ -111,9 +141,8 @@ std::string row_json(const Ranked& row) {
               ",\"vram_recommended_bytes\":", fit.recommended,
               ",\"utilisation\":", fixed(fit::utilisation(fit.need, fit.available), 4),
               ",\"tokens_per_second\":", fixed(fit.decode, 3), ",\"speed_basis\":", json_string(fit.basis),
-              ",\"score\":", fixed(row.score.total, 1), ",\"quality\":", fixed(row.score.quality, 1),
-              ",\"speed\":", fixed(row.score.speed, 1), ",\"fit\":", fixed(row.score.fit, 1),
-              ",\"context\":", fixed(row.score.context, 1), ",\"notes\":[", notes, "]}");
+              ",\"tier\":", json_string(fit::name(row.tier)), ",\"quality\":", fixed(row.quality.total, 2),
+              ",\"llmfit\":", llmfit_json(fit, use), ",\"notes\":[", notes, "]}");
 }
 
 /// The accounts of `mica plan`; for modes of other engines weights, keys and values, and the engine.
@@ -189,7 +218,64 @@ std::string calculator_text(const arch::Config& config, double weight_bytes, con
               " layers have keys and values: ", fixed(kv, 2), " MB at most\n");
 }
 
+/// "  order       quick: ...", "  quality     4.21 x 5.04 (March 2026) x 0.98 (Q6_K) = 20.8".
+std::string order_text(const Fit& fit, const fit::Use& use) {
+  const fit::Quality quality = fit::quality_of(fit, use);
+  std::string text = join("  order       ", fit::name(fit::tier_of(fit, use)), "; quick for ", use.name,
+                          " is Good or better, ", fixed(use.min_decode, 0), " tokens/s, and ",
+                          fit::needed_context(fit, use), " tokens\n");
+  text += join("  quality     ", fixed(quality.billions, 2),
+               fit.experts == 0 ? "" : " (geometric mean of all weights and those of a token)");
+  text += fit.model == nullptr
+              ? std::string(", of no known date")
+              : join(" x ", fixed(quality.date, 2), " (", month_text(fit.model->published), ")");
+  text += join(" x ", fixed(quality.worth, 2), " (", fit.quantisation, ")");
+  if (quality.purpose != 1)
+    text += join(" x ", fixed(quality.purpose, 1), " (purpose: ", fit::name(fit.model->made_for), ")");
+  return join(text, " = ", quality_text(quality.total), "\n");
+}
+
+std::string llmfit_score_text(const Fit& fit, const fit::Use& use) {
+  const fit::rules::Score score = fit::rules::llmfit_score(fit, use);
+  const fit::rules::LlmfitUse& weights = fit::rules::llmfit_use(use);
+  return join("  llmfit's score  ", fixed(score.total, 1), " for ", use.name, ": quality ",
+              fixed(score.quality, 1), " x ", fixed(weights.quality, 2), " + speed ", fixed(score.speed, 1),
+              " x ", fixed(weights.speed, 2), " + fit ", fixed(score.fit, 1), " x ", fixed(weights.fit, 2),
+              " + context ", fixed(score.context, 1), " x ", fixed(weights.context, 2), "\n");
+}
+
 }  // namespace
+
+std::string fit_summary(const Ranked& first, const fit::Use& use, bool all) {
+  const Fit& fit = first.fit;
+  if (first.tier == fit::Tier::too_tight) return {};
+  std::string text = first.tier == fit::Tier::quick
+                         ? std::string(all ? "Best here: " : "Best of these: ")
+                         : join("Nothing is quick here (", fixed(use.min_decode, 0), " tokens/s with ",
+                                fit::needed_context(fit, use), " tokens and headroom).  Nearest: ");
+  text += join(cell_text(fit.title), " in ", fit.quantisation, ", ", fit::name(fit.mode), ", ",
+               memory_text(fit.need), " of ", memory_text(fit.available), ", about ",
+               fixed(fit.decode, fit.decode < 10 ? 1 : 0), " tokens/s");
+  const std::string command = fit_command(fit);
+  return join(text, command.empty() ? std::string() : join(": ", command), "\n");
+}
+
+std::string fit_hint(std::span<const Ranked> rows) {
+  bool runs = false, pulls = false, has_none = false;
+  for (const Ranked& row : rows) {
+    if (row.fit.row == nullptr || row.tier == fit::Tier::too_tight) continue;
+    const std::string command = fit_command(row.fit);
+    runs = runs || command.starts_with("mica run");
+    pulls = pulls || command.starts_with("mica pull");
+    has_none = has_none || command.empty();
+  }
+  return join(
+      runs ? "mica run MODEL:TYPE downloads a model of the table once, and runs it.\n" : "",
+      pulls ? "GPU, MoE offload and CPU+GPU are modes of other engines: mica pull MODEL:TYPE downloads the "
+              "file; mica run uses the processor alone.\n"
+            : "",
+      has_none ? "Of a row without a command no GGUF file is known; mica pull cannot download it.\n" : "");
+}
 
 std::string machine_text(const fit::Machine& machine) {
   const bool card = machine.vram_bytes != 0;
@@ -209,7 +295,7 @@ std::string fit_table(std::span<const Ranked> rows, bool max) {
   std::vector<Table::Column> columns = {{"model", false},  {"weights", true}, {"type", false},
                                         {"context", true}, {"memory", true},  {"of it", true},
                                         {"mode", false},   {"level", false},  {"tokens/s", true},
-                                        {"score", true},   {"", false}};
+                                        {"tier", false},   {"quality", true}, {"", false}};
   if (max) columns.insert(columns.begin() + 4, {"most", true});
   Table table(columns);
   for (const Ranked& row : rows) {
@@ -224,7 +310,8 @@ std::string fit_table(std::span<const Ranked> rows, bool max) {
                                       std::string(fit::name(fit.mode)),
                                       std::string(fit::name(fit.level)),
                                       runs ? speed_text(fit.decode) : "-",
-                                      runs ? fixed(row.score.total, 1) : "-",
+                                      std::string(fit::name(row.tier)),
+                                      quality_text(row.quality.total),
                                       notes_text(fit)};
     if (max)
       cells.insert(cells.begin() + 4,
@@ -236,7 +323,7 @@ std::string fit_table(std::span<const Ranked> rows, bool max) {
 
 std::string fit_json(const fit::Machine& machine, const fit::Use& use, std::span<const Ranked> rows) {
   std::string models;
-  for (const Ranked& row : rows) models += join(models.empty() ? "" : ",", row_json(row));
+  for (const Ranked& row : rows) models += join(models.empty() ? "" : ",", ranked_json(row, use));
   return join("{\"machine\":", machine_json(machine), ",\"use\":", json_string(use.name), ",\"models\":[",
               models, "]}\n");
 }
@@ -244,7 +331,6 @@ std::string fit_json(const fit::Machine& machine, const fit::Use& use, std::span
 std::string explanation(const fit::Machine& machine, const fit::Use& use, fit::Candidate& candidate,
                         const Fit& fit) {
   const arch::Config& config = candidate.plan(fit.setting).config;
-  const fit::Score score = fit::score_of(fit, use);
   std::string text = join(cell_text(fit.title), " (", cell_text(fit.name), "): ", fit.quantisation, ", ",
                           fit.setting.n_ctx, " tokens, keys and values in ", kv::name(fit.setting.element),
                           ", ", fit::name(fit.mode), ": ", fit::name(fit.level), "\n");
@@ -270,11 +356,10 @@ std::string explanation(const fit::Machine& machine, const fit::Use& use, fit::C
           : fit::rules::llmfit_decode_on_cpu(fit.parameters / 1e9, fit.quantisation, machine.cores);
   text += join("  tokens/s    ", speed_text(fit.decode), " (", fit.basis,
                "), half of the context filled; llmfit's rule: ", speed_text(theirs), "\n");
-  return text + join("  score       ", fixed(score.total, 1), " for ", use.name, ": quality ",
-                     fixed(score.quality, 1), " x ", fixed(use.quality, 2), " + speed ",
-                     fixed(score.speed, 1), " x ", fixed(use.speed, 2), " + fit ", fixed(score.fit, 1), " x ",
-                     fixed(use.fit, 2), " + context ", fixed(score.context, 1), " x ", fixed(use.context, 2),
-                     "\n");
+  text += order_text(fit, use);
+  const std::string command = fit_command(fit);
+  if (!command.empty()) text += join("  command     ", command, "\n");
+  return text + llmfit_score_text(fit, use);
 }
 
 }  // namespace mica::program

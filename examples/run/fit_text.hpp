@@ -14,6 +14,13 @@ namespace mica::program {
 /// "6.0 GiB of memory, 5.4 GiB available, 2 cores, ...": one line.
 [[nodiscard]] std::string machine_text(const fit::Machine& machine);
 
+/// One line: the first fit, and the command that runs it. all: of the whole catalogue. Empty if it does not
+/// run.
+[[nodiscard]] std::string fit_summary(const fit::Ranked& first, const fit::Use& use, bool all);
+
+/// Lines below a table: how its models are run.
+[[nodiscard]] std::string fit_hint(std::span<const fit::Ranked> rows);
+
 /// A header and a line for each fit. max: with a column of the longest context that fits.
 [[nodiscard]] std::string fit_table(std::span<const fit::Ranked> rows, bool max);
 

@@ -31,11 +31,12 @@ constexpr std::size_t runs_kept = 9;
 constexpr double strangest_ratio = 4;
 constexpr double long_seconds = 20;  // a measurement repeats nothing after that
 
-/// Empty if there is no folder for it.
-std::filesystem::path kept_file() {
+/// Empty if there is no folder for it. No std::filesystem::path is appended to: where memory is refused,
+/// libstdc++ crashes in that.
+std::string kept_file() {
   const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "mica/machine.json";
-  if (home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache/mica/machine.json";
+  if (cache != nullptr && *cache != '\0') return join(cache, "/mica/machine.json");
+  if (home != nullptr && *home != '\0') return join(home, "/.cache/mica/machine.json");
   return {};
 }
 
@@ -63,14 +64,13 @@ Json read_kept(std::size_t threads) {
 
 /// Writes the file completely or not at all; of several writers the last one counts.
 void write_kept(const Json& kept) {
-  const std::filesystem::path path = kept_file();
+  const std::string path = kept_file();
   MICA_CHECK(!path.empty(), failed,
              "neither XDG_CACHE_HOME nor HOME is set, so there is no place for what was measured");
   std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
+  std::filesystem::create_directories(path.substr(0, path.rfind('/')), error);
   const std::string text = kept.dump(1) + "\n";
-  io::write_atomically(path.string(),
-                       [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(text))); });
+  io::write_atomically(path, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(text))); });
 }
 
 double positive(const Json& of, const char* key) {

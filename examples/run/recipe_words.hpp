@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types of quantize, as messages and help list them.
+// The types of quantize, as messages, help and completion list them.
 #pragma once
 
 #include "mica_tools/encode/encode.hpp"
@@ -19,5 +19,8 @@ namespace mica::program {
   }
   return words;
 }
+
+/// Those that can be planned: both.
+[[nodiscard]] inline std::string planned_recipe_words() { return recipe_words() + " " + recipe_words(false); }
 
 }  // namespace mica::program

@@ -61,12 +61,15 @@
 #include "mica_tools/fit/candidate.hpp"
 #include "mica_tools/fit/catalogue.hpp"
 #include "mica_tools/fit/level.hpp"
+#include "mica_tools/fit/llmfit_score.hpp"
 #include "mica_tools/fit/machine.hpp"
 #include "mica_tools/fit/machine_probe.hpp"
+#include "mica_tools/fit/quality.hpp"
 #include "mica_tools/fit/quantisation.hpp"
 #include "mica_tools/fit/rank.hpp"
 #include "mica_tools/fit/rules.hpp"
 #include "mica_tools/fit/select.hpp"
+#include "mica_tools/fit/use.hpp"
 
 // chat: conversations; chat_template.hpp, which makes their format of a file, belongs in one unit
 #include "mica_tools/chat/chat.hpp"

@@ -17,6 +17,7 @@ using arch::Shape;
 TEST_CASE("every shape has as many weights as the model that it is named after") {
   constexpr std::pair<std::string_view, std::uint64_t> published[] = {
       {"stories-15m", 15191712},         {"tinyllama", 1100048384},
+      {"smollm2-360m", 361821120},       {"smollm2-1.7b", 1711376384},
       {"llama2-7b", 6738415616},         {"llama2-13b", 13015864320},
       {"llama-1b", 1235814400},          {"llama-3b", 3212749824},
       {"llama-8b", 8030261248},          {"llama-70b", 70553706496},

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 
@@ -18,47 +19,78 @@ mica::plan::Plan mica::test::planned(const gguf::Document& document, plan::Quest
 namespace mica::test::catalogue_test {
 
 TEST_CASE(
-    "every shape but the one that tells stories has a row, with a licence and a published configuration") {
-  std::set<std::string_view> rows;
+    "every shape but the one that tells stories has a row, with a date, a licence and a configuration") {
+  std::set<std::string_view> names, shapes;
   for (const fit::Row& row : fit::catalogue) {
-    CAPTURE(row.shape);
-    CHECK(rows.insert(row.shape).second);
+    CAPTURE(row.name);
+    CHECK(names.insert(row.name).second);
+    shapes.insert(row.shape);
     CHECK(arch::find_shape(row.shape));
+    CHECK(row.published.since({2023, 1}) > 0);
+    CHECK(row.published.month >= 1);
+    CHECK(row.published.month <= 12);
     CHECK_FALSE(row.licence.empty());
-    CHECK(row.source.starts_with("https://huggingface.co/"));
+    CHECK(std::count(row.source.begin(), row.source.end(), '/') == 1);
+    CHECK_FALSE(row.title().empty());
   }
-  CHECK(rows.size() + 1 == std::size(arch::shapes));
-  CHECK_FALSE(rows.contains("stories-15m"));
+  CHECK(shapes.size() + 1 == std::size(arch::shapes));
+  CHECK_FALSE(shapes.contains("stories-15m"));
 }
 
-TEST_CASE("other names lead to the row of their shape, and a name that is nearly one is suggested") {
-  for (const fit::Alias& alias : fit::aliases) {
-    CAPTURE(alias.name);
-    REQUIRE(fit::find_row(alias.name) != nullptr);
-    CHECK(fit::find_row(alias.name)->shape == alias.shape);
-    CHECK_FALSE(arch::find_shape(alias.name));
+TEST_CASE("a model that was made for one use says so in its name, and its siblings do not") {
+  for (const fit::Row& row : fit::catalogue) {
+    CAPTURE(row.name);
+    const auto named = [&](std::string_view word) { return row.name.find(word) != std::string_view::npos; };
+    CHECK((row.made_for == fit::MadeFor::coding) == (named("coder") || named("devstral")));
+    CHECK((row.made_for == fit::MadeFor::reasoning) == named("r1-distill"));
+  }
+}
+
+TEST_CASE("the name of a shape leads to its first row, and a name that is nearly one is suggested") {
+  for (const fit::Row& row : fit::catalogue) {
+    CAPTURE(row.name);
+    CHECK(fit::find_row(row.name) == &row);
+    const fit::Row* const first = fit::find_row(row.shape);
+    REQUIRE(first != nullptr);
+    CHECK(first->shape == row.shape);
+    CHECK(first <= &row);
+    // The shape's name means no model of one use.
+    CHECK((first->made_for == fit::MadeFor::everything || first->made_for == fit::MadeFor::thinking));
   }
   CHECK(fit::row_of("qwen2.5-coder-14b").shape == "qwen2-14b");
+  CHECK(fit::row_of("qwen2-14b").name == "qwen2.5-14b");
   const Error error = refusal([] { return fit::row_of("lama-8b").shape; });
   CHECK(error.code() == ErrorCode::usage);
   CHECK(mentions(error, "did you mean llama-8b?"));
   CHECK(mentions(error, "gpt-oss-120b"));
 }
 
-TEST_CASE("every row can be planned in every quantisation of its ladder, and fewer bits never need more") {
+TEST_CASE("every shape can be planned in every quantisation of its ladder, and fewer bits never need more") {
+  std::set<std::string_view> seen;
   for (const fit::Row& row : fit::catalogue) {
+    if (!seen.insert(row.shape).second) continue;
     CAPTURE(row.shape);
     fit::Candidate one(row, 2, planned);
     std::uint64_t before = ~std::uint64_t{0};
+    double worth = 1;
     for (std::size_t i = 0; i < one.ladder().size(); ++i) {
       CAPTURE(one.ladder()[i].name);
       const plan::Plan plan = one.plan({.quantisation = i, .n_ctx = 1024});
       CHECK(plan.n_ctx == 1024);
       CHECK(plan.peak_bytes > plan.weight_bytes);
       CHECK(plan.peak_bytes < before);
+      CHECK(one.ladder()[i].worth <= worth);
       before = plan.peak_bytes;
+      worth = one.ladder()[i].worth;
     }
   }
+}
+
+TEST_CASE("a row may have a longer context than its shape, and the plan of that context grows with it") {
+  fit::Candidate coder = candidate("qwen3-coder-30b-a3b");
+  CHECK(coder.n_ctx_train() == 262144);
+  CHECK(candidate("qwen3-30b-a3b").n_ctx_train() == 40960);
+  CHECK(coder.plan({.n_ctx = 131072}).peak_bytes > coder.plan({.n_ctx = 8192}).peak_bytes);
 }
 
 TEST_CASE("files of published models have the size that the plan says") {

@@ -36,4 +36,19 @@ inline constexpr std::uint64_t GiB = std::uint64_t{1} << 30;
   return fit::Selector(machine, requested).select(one);
 }
 
+/// A fit of a dense model with so many weights, at so many tokens a second, which needs so much of 100 bytes.
+[[nodiscard]] inline fit::Fit made_fit(double parameters, double tokens, std::uint64_t need,
+                                       std::size_t n_ctx = 8192) {
+  fit::Fit fit;
+  fit.name = "made";
+  fit.parameters = fit.active = parameters;
+  fit.decode = tokens;
+  fit.need = {0, need};
+  fit.available = {0, 100};
+  fit.setting.n_ctx = fit.requested = n_ctx;
+  fit.wanted = 8192;
+  fit.level = fit::Level::good;
+  return fit;
+}
+
 }  // namespace mica::test

@@ -163,7 +163,9 @@ const std::vector<Case>& cases() {
       {{"synth", "llama-8b", "Q4_K_M", "no"}, {"notes.txt"}, {}, true},
       {{"quantize", "first.gguf", "out.gguf", "IQ4"}, {"IQ4_NL", "IQ4_XS"}, {}, true},
       {{"quantize", "first.gguf", "out.gguf", "COP"}, {"COPY"}, {}, true},
-      {{"fit", "llama-1"}, {"llama-1b"}, {}, true},
+      {{"fit", "llama-3.2-1"}, {"llama-3.2-1b"}, {}, true},
+      {{"fit", "qwen2.5-coder-1"}, {"qwen2.5-coder-1.5b", "qwen2.5-coder-14b"}, {}, true},
+      {{"fit", "--quant", "IQ4"}, {"IQ4_NL", "IQ4_XS"}, {}, true},
       {{"completion", "z"}, {"zsh"}, {}, true},
   };
   return all;

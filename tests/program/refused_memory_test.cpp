@@ -39,7 +39,8 @@ TEST_CASE(
                                     {"inspect", fairy, "--json"},
                                     {"complete", fairy, "Once", "-n", "2", "-t", "4", "-c", "64"},
                                     {"quantize", fairy, out, "Q8_0", "-t", "4"},
-                                    {"convert", checkpoint.write(), out}};
+                                    {"convert", checkpoint.write(), out},
+                                    {"fit", MICA_SOURCE "/examples/models/", "--ram", "8G"}};
   for (const Words& words : lines) {
     CAPTURE(words.front());
     for (const bool on : {false, true}) {

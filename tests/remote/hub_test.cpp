@@ -137,13 +137,14 @@ TEST_CASE("a pipe in place of a reference is replaced") {
   CHECK(cache.commit_of("o/r", "main") == other_commit);
 }
 
-TEST_CASE("every short name has a repository that can be written, and no name is there twice") {
-  std::set<std::string_view> names;
-  for (const hub::Published& each : hub::published) {
+TEST_CASE("every short name has a repository that can be written") {
+  for (const fit::Row& each : fit::catalogue) {
     CAPTURE(std::string(each.name));
-    CHECK(names.insert(each.name).second);
-    CHECK(hub::parse_repo(each.repo, "table").repo == each.repo);
+    REQUIRE(hub::find_published(each.name) == &each);
+    CHECK(hub::parse_repo(each.gguf, "table").repo == each.gguf);
+    CHECK(hub::parse_repo(each.source, "table").repo == each.source);
     CHECK(remote::detail::lower(each.name) == each.name);
+    CHECK(hub::parse_short_name(each.name)->repo == each.gguf);
   }
   CHECK(hub::parse_short_name("Qwen2.5-0.5B:Q8_0")->text() == "hf.co/Qwen/Qwen2.5-0.5B-Instruct-GGUF:Q8_0");
   CHECK(hub::parse_short_name("qwen2-0.5b")->repo == "Qwen/Qwen2.5-0.5B-Instruct-GGUF");  // a shape
@@ -197,6 +198,14 @@ TEST_CASE("variants are the largest first, shards are one variant, and companion
   CHECK(hub::find_variant(variants, {"o/r", "", "m-Q8_0-00002-of-00002.gguf"}) == &variants[0]);
   CHECK(hub::find_variant(variants, {"o/r"}) == nullptr);
   CHECK(hub::find_variant(variants, {"o/r", "latest"}) == nullptr);
+  // A quantisation has several names; the exact one is first.
+  const auto experts = hub::variants_of(
+      std::vector<hub::File>{{"m-mxfp4.gguf", 5}, {"m-Q4_K_M.gguf", 4}, {"m-Q4_K_S.gguf", 3}});
+  REQUIRE(experts.size() == 3);
+  CHECK(hub::find_variant(experts, {"o/r", "MXFP4_MOE"}) == &experts[0]);
+  CHECK(hub::find_variant(experts, {"o/r", "q4_k"}) == &experts[1]);
+  CHECK(hub::find_variant(experts, {"o/r", "Q4_K_S"}) == &experts[2]);
+  CHECK(hub::find_variant(experts, {"o/r", "15"}) == nullptr);  // the number of a file type is no name
   const Error unknown = refusal([&] { hub::refuse_unknown(files, {"o/r", "latest"}); });
   CHECK(unknown.code() == ErrorCode::file);
   CHECK(mentions(unknown, "hf.co/o/r:latest", "Q8_0 (80 B)", "Q4_0 (40 B)"));

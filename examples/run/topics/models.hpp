@@ -27,7 +27,7 @@ A folder with safetensors files becomes one GGUF file:
 
 Before a download:
 
-  mica fit                     the models that this machine can run
+  mica fit -n 1                the best model for this machine, and its command
   mica plan https://HOST/model.gguf --memory 6GiB
 
 mica inspect model.gguf shows what is in a file, also of families that mica

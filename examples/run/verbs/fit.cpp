@@ -9,18 +9,18 @@
 #include "mica/base/assert.hpp"
 #include "mica/gguf/detail/packed_files.hpp"
 #include "mica/gguf/detail/shard_name.hpp"
+#include "mica/io/detail/path.hpp"
 #include "recipe_words.hpp"
 #include "verb.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
+#include <sys/stat.h>
 
 namespace mica::program {
 namespace {
@@ -46,13 +46,14 @@ class FitVerb final : public Verb, public MachineOptions {
     flags.group("Fit");
     flags.words(models, "MODEL",
                 "names of the catalogue, GGUF files, folders of them; none: the whole catalogue");
-    flags.word_likens("MODEL", names_in(arch::shape_names()));
+    flags.word_likens("MODEL", names_in(fit::row_names()));
     flags.number("-c,--max-context,--ctx-size", n_ctx, {0, std::numeric_limits<std::uint32_t>::max()},
                  "requested context in tokens; 0: 8192, or what the model was trained for");
     flags.text("--quant", quant, "TYPE", "this quantisation alone, with the longest context that fits")
-        .likens(names_in(quantize::recipe_names()));
+        .likens(names_in(planned_recipe_words()));
     flags.choice("--use", use, {"general", "coding", "chat", "reasoning"}, "NAME",
-                 "the use of the model: general coding chat reasoning");
+                 "the use of the model, which decides what is quick and which models are preferred: general "
+                 "coding chat reasoning");
     flags.number("-n,--rows", rows, {}, "maximum of rows; 0: all");
     flags.choice(
         "--level", level,
@@ -69,11 +70,11 @@ using fit::Ranked;
 /// GGUF files of a folder, of sharded models the first shard, by name.
 std::vector<std::string> files_of(const std::string& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string path = entry.path().string();
-    const auto shard = gguf::ShardName::parse(path);
-    if (entry.path().extension() == ".gguf" && (!shard || shard->number == 1)) files.push_back(path);
-  }
+  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
+    const auto shard = gguf::ShardName::parse(std::string(name));
+    if (name.ends_with(".gguf") && (!shard || shard->number == 1)) files.push_back(join(folder, "/", name));
+    return true;
+  });
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -82,16 +83,19 @@ std::vector<std::string> files_of(const std::string& folder) {
 class Judge {
  public:
   Judge(const FitVerb& verb, const fit::Machine& machine)
-      : verb_(verb), machine_(machine), use_(fit::use_of(verb.use)), selector_(machine, {verb.n_ctx}) {}
+      : verb_(verb),
+        machine_(machine),
+        use_(fit::use_of(verb.use)),
+        selector_(machine, {verb.n_ctx, use_.min_decode}) {}
 
   void catalogue() {
     for (const fit::Row& row : fit::catalogue) add(row);
   }
   void named(const std::string& word) {
-    std::error_code error;
-    if (std::filesystem::is_directory(word, error) && !gguf::is_packed_folder(word)) return folder(word);
-    if (std::filesystem::exists(word, error)) return add(gguf::open(word));
-    add(fit::row_of(word));
+    struct ::stat status {};
+    if (::stat(word.c_str(), &status) != 0) return add(fit::row_of(word));
+    if (!S_ISDIR(status.st_mode) || gguf::is_packed_folder(word)) return add(gguf::open(word));
+    folder(word.substr(0, std::max<std::size_t>(word.find_last_not_of('/') + 1, 1)));
   }
   [[nodiscard]] const fit::Use& use() const noexcept { return use_; }
   [[nodiscard]] std::vector<Ranked> ranked() const { return fit::ranked(fits_, use_); }
@@ -148,7 +152,8 @@ void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
     return;
   }
   if (rows.empty()) return;
-  print(join(machine_text(machine), "\n\n", fit_table(rows, !verb.quant.empty())));
+  print(join(fit_summary(rows.front(), judge.use(), verb.models.empty()), machine_text(machine), "\n\n",
+             fit_table(rows, !verb.quant.empty()), "\n", fit_hint(rows)));
 }
 
 int FitVerb::run() {
@@ -161,7 +166,7 @@ int FitVerb::run() {
   MICA_CHECK(!all.empty() || !quant.empty(), file,
              "fit: no GGUF file of the named folders can be opened; the lines above say why");
   MICA_CHECK(!all.empty(), usage, "fit: --quant ", escaped(quant),
-             ": no model has that quantisation; known: ", recipe_words(),
+             ": no model has that quantisation; known: ", planned_recipe_words(),
              machine.mlx ? " mlx-8bit mlx-4bit" : "");
   const auto wanted = [&](const Ranked& row) { return row.fit.level <= min; };
   const bool some = std::any_of(all.begin(), all.end(), wanted);

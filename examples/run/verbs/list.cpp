@@ -5,8 +5,8 @@
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/budget/size.hpp"
+#include "mica_tools/fit/catalogue.hpp"
 #include "mica_tools/hub/cache.hpp"
-#include "mica_tools/hub/published.hpp"
 #include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"
 #include "safe_text.hpp"
@@ -88,10 +88,11 @@ std::string incomplete_text(const hub::Cache& cache, const std::string& repo) {
 
 std::string known_text(bool json) {
   std::string text;
-  for (const hub::Published& each : hub::published) {
+  for (const fit::Row& each : fit::catalogue) {
+    if (each.gguf.empty()) continue;
     text += json ? join(text.empty() ? "{\"known\":[" : ",", "{\"name\":", json_string(each.name),
-                        ",\"repo\":", json_string(each.repo), "}")
-                 : join(at_left(std::string(each.name), 32), "hf.co/", each.repo, "\n");
+                        ",\"repo\":", json_string(each.gguf), "}")
+                 : join(at_left(std::string(each.name), 32), "hf.co/", each.gguf, "\n");
   }
   return json ? text + "]}\n" : text;
 }

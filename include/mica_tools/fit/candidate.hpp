@@ -79,18 +79,20 @@ class Candidate {
  public:
   /// A row of the catalogue. mlx: with the quantisations of MLX.
   Candidate(const Row& row, std::size_t threads, Planner planner, bool mlx = false)
-      : name_(row.shape),
+      : name_(row.name),
+        title_(row.title()),
         shape_(arch::find_shape(row.shape)),
         row_(&row),
+        model_(&row),
         threads_(threads),
         planner_(std::move(planner)) {
     MICA_CHECK(shape_.has_value(), usage, "catalogue: no shape '", row.shape,
                "'; known: ", arch::shape_names());
-    title_ = shape_->model;
+    if (row.n_ctx_train != 0) shape_->n_ctx_train = row.n_ctx_train;
     if (mlx) {
       ladder_ = mlx_quantisations();
-    } else if (row.published) {
-      ladder_ = {{std::string(quantize::info(*row.published).name), row.published, 0, 0}};
+    } else if (row.recipe) {
+      ladder_ = {{std::string(quantize::info(*row.recipe).name), row.recipe}};
     } else {
       ladder_ = gguf_quantisations();
     }
@@ -101,6 +103,7 @@ class Candidate {
   Candidate(gguf::Document file, std::size_t threads, Planner planner)
       : name_(file.path()), threads_(threads), planner_(std::move(planner)) {
     title_ = file.metadata().get<std::string>("general.name").value_or(name_);
+    model_ = model_of(file);
     documents_.emplace_back(std::move(file));
     ladder_.push_back({"file"});
     ladder_.front() = quantisation_of_file();
@@ -114,9 +117,9 @@ class Candidate {
       if (kv::detail::same_name(each.name, name)) one.push_back(each);
     }
     const auto recipe = quantize::find_recipe(name);
-    if (one.empty() && shape_ && !row_->published && recipe) {
+    if (one.empty() && shape_ && !row_->recipe && recipe) {
       const std::string_view known = quantize::info(*recipe).name;
-      one.push_back({std::string(known), recipe, 0, penalty_of(known, 0)});
+      one.push_back({std::string(known), recipe, 0, penalty_of(known, 0), worth_of(known, 0)});
     }
     if (one.empty()) return false;
     if (shape_) documents_ = std::vector<std::optional<gguf::Document>>(1);
@@ -127,8 +130,11 @@ class Candidate {
   }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const std::string& title() const noexcept { return title_; }  // for people
-  [[nodiscard]] const Row* row() const noexcept { return row_; }              // null: a file
+  [[nodiscard]] const std::string& title() const noexcept { return title_; }
+  [[nodiscard]] const Row* row() const noexcept { return row_; }  // null: a file
+  /// The row of the catalogue with the date and the purpose: of a file the one with its name, else the first
+  /// one with its shape. Null: there is none.
+  [[nodiscard]] const Row* model() const noexcept { return model_; }
   /// Its quantisations, the best first; at least one.
   [[nodiscard]] const std::vector<Quantisation>& ladder() const noexcept { return ladder_; }
   /// The representative quantisation: Q4_K_M, else the only one or the last.
@@ -221,14 +227,44 @@ class Candidate {
     const auto type = file.metadata().get<std::uint32_t>("general.file_type");
     const auto recipe = type ? quantize::find_recipe(join(*type)) : std::nullopt;
     std::string name = recipe ? std::string(quantize::info(*recipe).name) : std::string("mixed");
-    const double penalty = penalty_of(name, bits);
-    return {std::move(name), recipe, bits, penalty};
+    const double penalty = penalty_of(name, bits), worth = worth_of(name, bits);
+    return {std::move(name), recipe, bits, penalty, worth};
+  }
+
+  /// Letters in lower case and digits alone.
+  [[nodiscard]] static std::string bare(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+      if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
+      if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
+    }
+    return out;
+  }
+
+  [[nodiscard]] static const Row* model_of(const gguf::Document& file) {
+    const auto& metadata = file.metadata();
+    const std::string arch = metadata.get<std::string>("general.architecture").value_or("");
+    const std::string title = bare(metadata.get<std::string>("general.name").value_or(""));
+    const auto number = [&](std::string_view key) {
+      return metadata.get<std::uint32_t>(join(arch, ".", key)).value_or(0);
+    };
+    const Row* first = nullptr;
+    for (const Row& row : catalogue) {
+      const auto shape = arch::find_shape(row.shape);
+      if (!shape || shape->arch != arch || number("block_count") != shape->layers ||
+          number("embedding_length") != shape->width)
+        continue;
+      if (bare(row.title()) == title) return &row;
+      if (first == nullptr) first = &row;
+    }
+    return first;
   }
 
   std::string name_;
   std::string title_;
   std::optional<arch::Shape> shape_;
   const Row* row_ = nullptr;
+  const Row* model_ = nullptr;
   std::size_t threads_;
   Planner planner_;
   std::vector<Quantisation> ladder_;

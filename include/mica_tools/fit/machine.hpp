@@ -6,17 +6,17 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/budget/limits.hpp"
+#include "mica/io/detail/path.hpp"
 #include "mica/plan/speed.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
+#include <unistd.h>
 
 namespace mica::fit {
 
@@ -65,20 +65,20 @@ struct Description {
 
 /// Bytes of the memory of graphics cards from the files below root/sys (AMD's cards).
 [[nodiscard]] inline std::uint64_t read_vram(const std::string& root) {
+  const std::string folder = root + "/sys/class/drm/";
   std::uint64_t sum = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/sys/class/drm", error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("card") || name.find('-') != name.npos) continue;  // card0-DP-1 is a plug
-    sum += budget::detail::read_number(entry.path().string() + "/device/mem_info_vram_total").value_or(0);
-  }
+  io::detail::for_each_beside(folder, [&](int, std::string_view name) {
+    const bool is_card = name.starts_with("card") && name.find('-') == name.npos;  // card0-DP-1 is a plug
+    if (is_card)
+      sum += budget::detail::read_number(join(folder, name, "/device/mem_info_vram_total")).value_or(0);
+    return true;
+  });
   return sum;
 }
 
 /// Whether the files below root/proc name NVIDIA's driver, which has no file with the size of its memory.
 [[nodiscard]] inline bool has_silent_card(const std::string& root) {
-  std::error_code error;
-  return std::filesystem::exists(root + "/proc/driver/nvidia/version", error);
+  return ::access((root + "/proc/driver/nvidia/version").c_str(), F_OK) == 0;
 }
 
 /// The machine that the files below `root` describe; "" is this one. Speeds are assumed.

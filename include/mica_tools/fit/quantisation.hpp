@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The quantisations of weights, the best first. The loss of quality of each is llmfit's number.
+// The quantisations of weights, the best first, and the loss of quality of each.
 #pragma once
 
 #include "mica_tools/quantize/recipe.hpp"
@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::fit {
@@ -37,7 +38,8 @@ struct Quantisation {
   std::string name;                             // "Q4_K_M", "mlx-4bit"
   std::optional<quantize::Recipe> recipe = {};  // of GGUF files
   double bits = 0;     // per weight, for formats other than GGUF; 0: that of the recipe
-  double penalty = 0;  // of 100 points of quality
+  double penalty = 0;  // of 100 points of quality, in llmfit's score
+  double worth = 1;    // the fraction of its weights that a model with the same quality would have in F16
 };
 
 /// MLX keeps a scale and a bias of 16 bits each for 64 weights: half a bit more for each.
@@ -57,21 +59,45 @@ inline constexpr double mlx_group_bits = 2 * 16.0 / 64;
   return detail::number_of(name, known, unknown);
 }
 
+/// The fraction of its weights that a model is worth in a quantisation; by its bits a weight for names that
+/// are not here. llama.cpp's page on its perplexity tool has the perplexity of Llama 3 8B in each (6.2332 in
+/// F16), and that of Llama 2 7B and 70B (5.7985, 3.4313): the logarithm falls by 0.156 if the weights double.
+/// So the fraction is 2^(-ln(perplexity / 6.2332) / 0.156). That of mlx-4bit is that of Q4_1, which has as
+/// many bits of scales.
+[[nodiscard]] constexpr double worth_of(std::string_view name, double bits) noexcept {
+  constexpr detail::Named known[] = {
+      {"Q8_0", 1.0},    {"Q6_K", 0.98},   {"Q5_K_M", 0.96},   {"Q5_K_S", 0.93},  {"Q5_1", 0.93},
+      {"Q5_0", 0.91},   {"Q4_K_M", 0.88}, {"Q4_K_S", 0.83},   {"Q4_1", 0.73},    {"Q4_0", 0.73},
+      {"Q3_K_L", 0.68}, {"Q3_K_M", 0.64}, {"Q3_K_S", 0.36},   {"Q2_K", 0.14},    {"F16", 1.0},
+      {"BF16", 1.0},    {"F32", 1.0},     {"MXFP4_MOE", 1.0}, {"mlx-8bit", 1.0}, {"mlx-4bit", 0.73}};
+  const double unknown = bits >= 8     ? 1
+                         : bits >= 6   ? 0.98
+                         : bits >= 5   ? 0.93
+                         : bits >= 4.2 ? 0.83
+                         : bits >= 3.4 ? 0.64
+                         : bits >= 3   ? 0.36
+                                       : 0.14;
+  return detail::number_of(name, known, unknown);
+}
+
 /// Of GGUF files: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q3_K_M, Q2_K.
 [[nodiscard]] inline std::vector<Quantisation> gguf_quantisations() {
   using R = quantize::Recipe;
   std::vector<Quantisation> ladder;
   for (const R recipe : {R::Q8_0, R::Q6_K, R::Q5_K_M, R::Q4_K_M, R::Q3_K_M, R::Q2_K}) {
     const std::string_view name = quantize::info(recipe).name;
-    ladder.push_back({std::string(name), recipe, 0, penalty_of(name, 0)});
+    ladder.push_back({std::string(name), recipe, 0, penalty_of(name, 0), worth_of(name, 0)});
   }
   return ladder;
 }
 
 /// Of MLX, for machines whose processors share their memory: eight bits, four bits.
 [[nodiscard]] inline std::vector<Quantisation> mlx_quantisations() {
-  return {{"mlx-8bit", std::nullopt, 8 + mlx_group_bits, penalty_of("mlx-8bit", 0)},
-          {"mlx-4bit", std::nullopt, 4 + mlx_group_bits, penalty_of("mlx-4bit", 0)}};
+  std::vector<Quantisation> ladder;
+  for (const auto& [name, bits] : {std::pair("mlx-8bit", 8.0), std::pair("mlx-4bit", 4.0)}) {
+    ladder.push_back({name, std::nullopt, bits + mlx_group_bits, penalty_of(name, 0), worth_of(name, 0)});
+  }
+  return ladder;
 }
 
 }  // namespace mica::fit

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a candidate and a machine to one configuration. Modes are tried from the fastest down; in a mode
+// From a candidate and a machine to one configuration. If a speed is requested, these come first: the
+// requested context, headroom, and that speed; in each mode the best quantisation for which this is possible.
+// The first mode with Q4_K_M or better is taken, else the mode with the best one. A model that is too slow in
+// Q4_K_M is too slow: fewer bits are for memory.
+//
+// Otherwise modes are tried from the fastest down; in a mode
 //
 //   the requested context, with headroom, then without -> half of it -> ... -> 1,024 tokens
 //
-// and for each of these the quantisations from the best down, keys and values in F16 before Q8_0. The first
-// that fits is taken.
+// and for each of these the quantisations from the best down, or from Q4_K_M down if the requested speed is
+// not possible; keys and values in F16 before Q8_0. The first that fits is taken.
 #pragma once
 
 #include "mica_tools/fit/candidate.hpp"
@@ -37,24 +42,33 @@ inline constexpr std::size_t chunk_tokens = 512;
 /// The request.
 struct Request {
   std::size_t max_context = 0;  // tokens; 0: default_context
+  double min_decode = 0;        // tokens per second
+
+  /// The requested tokens of a model that was trained for as many.
+  [[nodiscard]] std::size_t context() const noexcept {
+    return max_context == 0 ? default_context : max_context;
+  }
 };
 
 /// One configuration of a candidate, and its properties.
 struct Fit {
-  std::string name;                       // of the candidate
-  std::string title;                      // for people
-  const Row* row = nullptr;               // null: a file
-  double parameters = 0;                  // all
-  double active = 0;                      // of them, those that a token uses
-  std::size_t n_ctx_train = 0;            // tokens
-  std::size_t requested = 0;              // tokens of context
-  Setting setting;                        // the chosen one
-  std::string quantisation;               // its name
-  double penalty = 0;                     // of the quantisation
-  Mode mode = Mode::cpu;                  // where the weights are
-  Level level = Level::too_tight;         // in this mode
-  Pools need;                             // of the setting
-  Pools available;                        // to this mode
+  std::string name;               // of the candidate
+  std::string title;              // for people
+  const Row* row = nullptr;       // null: a file
+  const Row* model = nullptr;     // with the date and the purpose; null: not known
+  double parameters = 0;          // all
+  double active = 0;              // of them, those that a token uses
+  double experts = 0;             // those of all experts
+  std::size_t n_ctx_train = 0;    // tokens
+  std::size_t requested = 0;      // tokens of context: at most n_ctx_train
+  std::size_t wanted = 0;         // tokens of context: also if n_ctx_train is less
+  Setting setting;                // the chosen one
+  std::string quantisation;       // its name
+  double penalty = 0, worth = 1;  // of the quantisation
+  Mode mode = Mode::cpu;
+  Level level = Level::too_tight;
+  Pools need;
+  Pools available;
   std::uint64_t recommended = 0;          // bytes of a card
   double decode = 0;                      // tokens per second, predicted
   std::string basis;                      // of decode
@@ -76,6 +90,7 @@ class Selector {
   [[nodiscard]] Fit select(Candidate& candidate) const {
     const std::vector<std::size_t> tokens = contexts(candidate);
     const std::vector<Mode> possible = modes(candidate);
+    if (auto quick = quick_fit(candidate, possible, tokens.front())) return *std::move(quick);
     for (const Mode mode : possible) {
       for (const std::size_t n_ctx : tokens) {
         for (const bool spacious : {true, false}) {
@@ -144,27 +159,60 @@ class Selector {
   }
   /// The requested context, then its halves.
   [[nodiscard]] std::vector<std::size_t> contexts(Candidate& candidate) const {
-    const std::size_t wanted = requested_.max_context == 0 ? default_context : requested_.max_context;
-    std::vector<std::size_t> contexts = {std::min(candidate.n_ctx_train(), wanted)};
+    std::vector<std::size_t> contexts = {std::min(candidate.n_ctx_train(), requested_.context())};
     while (contexts.back() / 2 >= min_context) contexts.push_back(contexts.back() / 2);
     return contexts;
   }
-  /// The best quantisation that fits, with headroom where requested. Weights alone that are too large need no
-  /// plan.
+  /// The fit with the requested context, headroom and the requested speed; empty if there is none or no speed
+  /// is requested.
+  [[nodiscard]] std::optional<Fit> quick_fit(Candidate& candidate, const std::vector<Mode>& modes,
+                                             std::size_t n_ctx) const {
+    std::optional<Fit> best;
+    if (requested_.min_decode <= 0) return best;
+    const double enough = worth_of("Q4_K_M", 0);
+    const std::size_t reference = candidate.reference();
+    for (const Mode mode : modes) {
+      if (mode == Mode::streamed || (best && best->worth >= enough)) continue;
+      for (std::size_t i = 0; i < candidate.ladder().size(); ++i) {
+        if (best && best->worth >= candidate.ladder()[i].worth) break;
+        // Bits fewer than the reference's are for memory and not for speed.
+        if (i == reference + 1 &&
+            described(candidate, mode, {reference, n_ctx}).decode < requested_.min_decode)
+          break;
+        const auto setting = of_quantisation(candidate, mode, n_ctx, i, true);
+        if (!setting) continue;
+        Fit fit = described(candidate, mode, *setting);
+        if (fit.decode < requested_.min_decode) continue;
+        best = std::move(fit);
+        break;
+      }
+    }
+    return best;
+  }
+  /// The best quantisation that fits, with headroom where requested.
   [[nodiscard]] std::optional<Setting> first(Candidate& candidate, Mode mode, std::size_t n_ctx,
                                              bool spacious) const {
+    // Of streamed weights more bits would take more time of the disk, and of slow models more of memory.
     const bool streamed = mode == Mode::streamed;
-    // Of streamed weights, more bits would take more time of the disk.
-    const std::size_t begin = streamed ? candidate.reference() : 0;
+    const std::size_t begin = streamed || requested_.min_decode > 0 ? candidate.reference() : 0;
     const std::size_t end = streamed ? begin + 1 : candidate.ladder().size();
-    const Pools pools = available(mode);
     for (std::size_t i = begin; i < end; ++i) {
-      if (!streamed && candidate.weights(i).all > static_cast<double>(pools.vram + pools.ram)) continue;
-      for (const kv::Element element : {kv::Element::f16, kv::Element::q8_0}) {
-        const Setting setting{i, n_ctx, element, streamed, streamed ? machine_.available_bytes : 0};
-        const Pools needed = need(candidate, mode, setting);
-        if (spacious ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
-      }
+      if (auto setting = of_quantisation(candidate, mode, n_ctx, i, spacious)) return setting;
+    }
+    return std::nullopt;
+  }
+  /// This quantisation, keys and values in F16, else in Q8_0; empty if it does not fit. Weights alone that
+  /// are too large need no plan.
+  [[nodiscard]] std::optional<Setting> of_quantisation(Candidate& candidate, Mode mode, std::size_t n_ctx,
+                                                       std::size_t quantisation, bool spacious) const {
+    const bool streamed = mode == Mode::streamed;
+    const Pools pools = available(mode);
+    const double weights = candidate.weights(quantisation).all;
+    if (!streamed && weights > static_cast<double>(pools.vram + pools.ram)) return std::nullopt;
+    for (const kv::Element element : {kv::Element::f16, kv::Element::q8_0}) {
+      const Setting setting{quantisation, n_ctx, element, streamed, streamed ? machine_.available_bytes : 0};
+      const Pools needed = need(candidate, mode, setting);
+      if (spacious ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
     }
     return std::nullopt;
   }
@@ -204,14 +252,18 @@ class Selector {
     fit.name = candidate.name();
     fit.title = candidate.title();
     fit.row = candidate.row();
+    fit.model = candidate.model();
     const Parts parameters = candidate.parameters();
     fit.parameters = parameters.all;
     fit.active = parameters.active;
+    fit.experts = parameters.experts;
     fit.n_ctx_train = candidate.n_ctx_train();
     fit.requested = contexts(candidate).front();
+    fit.wanted = requested_.context();
     fit.setting = setting;
     fit.quantisation = candidate.ladder()[setting.quantisation].name;
     fit.penalty = candidate.ladder()[setting.quantisation].penalty;
+    fit.worth = candidate.ladder()[setting.quantisation].worth;
     fit.mode = mode;
     fit.need = need(candidate, mode, setting);
     fit.available = available(mode);

@@ -11,6 +11,7 @@
 #include "mica/gguf/detail/shard_name.hpp"
 #include "mica_tools/hub/listing.hpp"
 #include "mica_tools/hub/name.hpp"
+#include "mica_tools/quantize/recipe.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -184,21 +185,32 @@ namespace detail {
 }
 
 /// The variant that a name with a file or a quantisation means; null when there is none, or the name has
-/// neither. Names compare without case. Raises ErrorCode::usage for a quantisation that several files have.
+/// neither. Names compare without case, then as recipes: MXFP4_MOE is MXFP4, Q4_K is Q4_K_M. Raises
+/// ErrorCode::usage for a quantisation that several files have.
 [[nodiscard]] inline const Variant* find_variant(std::span<const Variant> variants, const Name& name) {
   const Variant* found = nullptr;
-  const std::string quant = detail::upper(name.quant);
-  for (const Variant& each : variants) {
-    if (!name.file.empty()) {
+  if (!name.file.empty()) {
+    for (const Variant& each : variants) {
       const auto is_it = [&](const File& file) { return file.path == name.file; };
       if (std::any_of(each.files.begin(), each.files.end(), is_it)) return &each;
-    } else if (!quant.empty() && detail::upper(each.quant) == quant) {
+    }
+    return nullptr;
+  }
+  if (name.quant.empty()) return nullptr;
+  const auto find = [&](auto&& is_it) {
+    for (const Variant& each : variants) {
+      if (!is_it(each)) continue;
       MICA_CHECK(found == nullptr, usage, name.text(),
                  ": several files have this quantisation: ", escaped(found->path(), 200), ", ",
                  escaped(each.path(), 200), "; choose one by its path: hf.co/", name.repo, "/FILE");
       found = &each;
     }
-  }
+  };
+  const std::string quant = detail::upper(name.quant);
+  find([&](const Variant& each) { return detail::upper(each.quant) == quant; });
+  const auto recipe = detail::is_quant(quant) ? quantize::find_recipe(quant) : std::nullopt;
+  if (found == nullptr && recipe)
+    find([&](const Variant& each) { return quantize::find_recipe(each.quant) == recipe; });
   return found;
 }
 

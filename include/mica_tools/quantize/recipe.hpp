@@ -96,13 +96,6 @@ inline constexpr auto recipes = [] {
   return id != format::F32::id && id != format::F16::id && id != format::BF16::id && id != format::F64::id;
 }
 
-/// "F32 BF16 ...", for messages.
-[[nodiscard]] inline std::string recipe_names() {
-  std::string names;
-  for (const RecipeInfo& each : recipes) names += join(names.empty() ? "" : " ", each.name);
-  return names;
-}
-
 /// The recipe of that name, in upper or lower case, of a K format alone (its middle recipe), or of a file
 /// type's number. Empty when there is none.
 [[nodiscard]] inline std::optional<Recipe> find_recipe(std::string_view text) {
