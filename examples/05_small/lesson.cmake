@@ -7,6 +7,7 @@
 # what nothing calls. There are no names of symbols.
 
 mica_add_kernels(example_05_small_kernels TARGETS AVX2 AVX3 AVX3_DL NEON_WITHOUT_AES FORMATS Q4_K Q6_K KV F16)
+mica_compile_together(example_05_small_kernels 4)
 set(lesson_libraries example_05_small_kernels mica)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(example_05_small_kernels PUBLIC MICA_NO_BYTE_DOTS)
