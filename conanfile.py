@@ -2,7 +2,8 @@
 #
 # mica for Conan 2: headers, the units of the vector kernels, and the CMake functions that compile these. Targets are
 # those of mica's own CMake package. An option is a part of the library (docs/project.md); the package is the same
-# with and without, since a part is a target and what it needs.
+# with and without, since a part is a target and what it needs. With the option kernels, the package has the compiled
+# kernels too, and is one for each setting.
 #
 #   conan create .        builds, and proves it by packaging/conan/test_package
 
@@ -12,6 +13,7 @@ import re
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain
 from conan.tools.files import copy, load
 from conan.tools.layout import basic_layout
 from conan.tools.scm import Version
@@ -26,10 +28,11 @@ class MicaConan(ConanFile):
     topics = ("llm", "inference", "gguf", "transformer", "quantization", "simd", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {part: [True, False] for part in ("text", "checksum", "server", "eigen", "xsimd")}
-    default_options = {"text": True, "checksum": True, "server": False, "eigen": False, "xsimd": False}
+    options = {part: [True, False] for part in ("text", "checksum", "server", "eigen", "xsimd", "kernels")}
+    default_options = {"text": True, "checksum": True, "server": False, "eigen": False, "xsimd": False,
+                       "kernels": False}
     exports = "CMakeLists.txt"
-    exports_sources = "CMakeLists.txt", "LICENSE", "include/*", "cmake/mica-kernels.cmake"
+    exports_sources = "CMakeLists.txt", "LICENSE", "include/*", "cmake/*"
     test_package_folder = os.path.join("packaging", "conan", "test_package")
     no_copy_source = True
 
@@ -59,6 +62,8 @@ class MicaConan(ConanFile):
         self.url = self.homepage
 
     def configure(self):
+        if self.options.kernels:
+            self.package_type = "static-library"
         if self.options.server:
             self.options["cpp-httplib"].with_openssl = True
 
@@ -74,7 +79,11 @@ class MicaConan(ConanFile):
                     self.requires(package, transitive_headers=True, transitive_libs=True)
 
     def package_id(self):
-        self.info.clear()
+        if self.info.options.kernels:
+            for part in self._parts:
+                delattr(self.info.options, part)
+        else:
+            self.info.clear()
 
     def validate(self):
         if self.settings.os == "Windows":
@@ -89,11 +98,28 @@ class MicaConan(ConanFile):
             raise ConanInvalidConfiguration(
                 f"mica needs {compiler} {oldest} or newer, not {self.settings.compiler.version}")
 
+    def generate(self):
+        if self.options.kernels:
+            toolchain = CMakeToolchain(self)
+            for switch in ("PROGRAM", "TESTS", "EXAMPLES", "BENCH"):
+                toolchain.cache_variables[f"MICA_BUILD_{switch}"] = False
+            toolchain.cache_variables["MICA_INSTALL"] = False
+            toolchain.cache_variables["MICA_WITH"] = "none"
+            toolchain.generate()
+            CMakeDeps(self).generate()
+
+    def build(self):
+        if self.options.kernels:
+            cmake = CMake(self)
+            cmake.configure()
+            cmake.build(target="mica_kernels")
+
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         copy(self, "*", os.path.join(self.source_folder, "include"), os.path.join(self.package_folder, "include"))
         copy(self, "mica-kernels.cmake", os.path.join(self.source_folder, "cmake"),
              os.path.join(self.package_folder, "lib", "cmake"))
+        copy(self, "libmica_kernels.a", self.build_folder, os.path.join(self.package_folder, "lib"))
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "mica")
@@ -114,6 +140,10 @@ class MicaConan(ConanFile):
                 component.defines = [f"MICA_HAS_{part.upper()}=1"]
                 if part == "text":
                     component.requires.append("jinja")
+        if self.options.kernels:
+            kernels = self._component("kernels", "kernels", ["core"])
+            kernels.libs = ["mica_kernels"]
+            kernels.libdirs = ["lib"]
 
     def _component(self, name, target, requires):
         component = self.cpp_info.components[name]

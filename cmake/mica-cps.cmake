@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The installed libraries in the Common Package Specification (CPS): mica.cps, and an appendix for each part. CMake 4.3
+# The installed libraries in the Common Package Specification (CPS): mica.cps, and an appendix for each part and for the
+# compiled kernels. CMake 4.3
 # and newer prefers these files to those of install(EXPORT) where it finds both, and they have no functions:
 # mica_add_kernels() would be missing. So by default they are where find_package() looks only if share/ is among its
 # prefixes.
@@ -38,3 +39,5 @@ foreach(part IN LISTS mica_parts)
     install(PACKAGE_INFO mica EXPORT mica_${part}Targets APPENDIX ${part} DESTINATION "${MICA_CPS_DIR}")
   endif()
 endforeach()
+install(PACKAGE_INFO mica EXPORT mica_kernelsTargets APPENDIX kernels DESTINATION "${MICA_CPS_DIR}"
+  ${mica_kernels_install})

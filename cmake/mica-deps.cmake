@@ -20,6 +20,14 @@ macro(mica_find_highway)
   endif()
 endmacro()
 
+# The version of the Highway that was found, or nothing if its package does not state one.
+function(mica_highway_version out)
+  set(${out} "${hwy_VERSION}" PARENT_SCOPE)
+  if(NOT hwy_VERSION)
+    set(${out} "${highway_VERSION}" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Gives a found library the target name that its own CMake package would use. MICA_WRAPPED: no package has it.
 function(mica_wrap name)
   add_library(${name} INTERFACE IMPORTED GLOBAL)

@@ -24,6 +24,32 @@ write_basic_package_version_file(micaConfigVersion.cmake COMPATIBILITY SameMinor
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/micaConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/micaConfigVersion.cmake"
   cmake/mica-deps.cmake cmake/mica-kernels.cmake DESTINATION "${mica_cmake_dir}")
 
+# The compiled kernels: a package of its own in lib/, because it is for one kind of machine. micaConfig.cmake looks for
+# it where the component kernels is requested. Without MICA_INSTALL_KERNELS only `cmake --install --component kernels`
+# installs it, after the target mica_kernels was built.
+set(mica_kernels_install COMPONENT kernels EXCLUDE_FROM_ALL)
+if(MICA_INSTALL_KERNELS)
+  set(mica_kernels_install COMPONENT kernels)
+  set_target_properties(mica_kernels PROPERTIES EXCLUDE_FROM_ALL FALSE)
+endif()
+set(mica_kernels_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mica-kernels")
+mica_highway_version(mica_highway)
+set_target_properties(mica_kernels PROPERTIES MICA_HIGHWAY "${mica_highway}" EXPORT_PROPERTIES MICA_HIGHWAY)
+if(NOT mica_highway)
+  set(mica_highway 1.2)
+endif()
+install(TARGETS mica_kernels EXPORT mica_kernelsTargets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${mica_kernels_install})
+install(EXPORT mica_kernelsTargets NAMESPACE mica:: FILE mica-kernels-config.cmake DESTINATION "${mica_kernels_dir}"
+  ${mica_kernels_install})
+write_basic_package_version_file(mica-kernels-config-version.cmake COMPATIBILITY ExactVersion)
+file(RELATIVE_PATH mica_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /)
+configure_file(mica-kernels.pc.in mica-kernels.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/mica-kernels-config-version.cmake" DESTINATION "${mica_kernels_dir}"
+  ${mica_kernels_install})
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/mica-kernels.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+  ${mica_kernels_install})
+
 # The same in the Common Package Specification, which other build systems read too.
 if(CMAKE_VERSION VERSION_GREATER_EQUAL 4.3)
   include(mica-cps)

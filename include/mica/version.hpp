@@ -15,3 +15,6 @@ inline constexpr int version_patch = 0;
 inline constexpr std::string_view version = "0.1.0";
 
 }  // namespace mica
+
+/// The version as a part of names: of symbols that a compiled library has (kernel/highway/abi.hpp).
+#define MICA_VERSION_NAME v0_1_0

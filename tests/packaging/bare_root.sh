@@ -8,9 +8,10 @@
 #
 #   debootstrap --variant=minbase bookworm ROOT
 #
-# PACKAGES is the folder that dist wrote, build/dist/packages by default.
+# PACKAGES is the folder that dist wrote, build/dist/packages by default. In a ROOT of arm64 (docs/release.md) on
+# another machine, QEMU runs the program and the machine's own dpkg installs it; the program needs qemu-user-static.
 set -eu
-[ $# -ge 1 ] || { sed -n '4,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '4,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
 packages=${2:-$source/build/dist/packages}
@@ -37,19 +38,34 @@ for file in bin/mica share/doc/mica/copyright share/doc/mica/licences/highway sh
   grep -q "^mica-[^/]*/$file\$" "$scratch/tar" || fail "the archive has no $file"
 done
 
-in_root() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"; }
+emulator=''
+if ! chroot "$root" /bin/true 2> /dev/null; then
+  qemu=$(command -v qemu-aarch64-static) || { echo "skipped: bare_root.sh (no qemu-aarch64-static)"; exit 0; }
+  emulator=/tmp/qemu
+  cp "$qemu" "$root$emulator"
+fi
+in_root() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root chroot "$root" $emulator "$@"; }
+dpkg_in_root() {
+  if [ -n "$emulator" ]; then
+    dpkg --root="$root" --force-architecture "$@"
+  else
+    in_root dpkg "$@"
+  fi
+}
 story() {
   said=$(in_root "$1" run -n 24 --temp 0 < /dev/null 2> "$root/tmp/said") || fail "$(cat "$root/tmp/said")"
   case $said in "Once upon a time there"*) ;; *) fail "$1 said: $said" ;; esac
 }
 cp "$deb" "$root/tmp/mica.deb"
-in_root dpkg -i /tmp/mica.deb > /dev/null
-in_root mica --version | grep -q "$version" || fail "mica --version: $(in_root mica --version)"
-story mica
-in_root dpkg -r mica > /dev/null
+package=/tmp/mica.deb
+[ -z "$emulator" ] || package=$root$package
+dpkg_in_root -i "$package" > /dev/null 2> "$scratch/dpkg" || fail "$(cat "$scratch/dpkg")"
+in_root /usr/bin/mica --version | grep -q "$version" || fail "mica --version: $(in_root /usr/bin/mica --version)"
+story /usr/bin/mica
+dpkg_in_root -r mica > /dev/null
 [ ! -e "$root/usr/bin/mica" ] || fail "the package cannot be removed"
 mkdir "$root/tmp/archive"
 tar xzf "$tar" -C "$root/tmp/archive" --strip-components 1
 story /tmp/archive/bin/mica
-rm -r "$root/tmp/archive" "$root/tmp/mica.deb" "$root/tmp/said"
+rm -r "$root/tmp/archive" "$root/tmp/mica.deb" "$root/tmp/said" ${emulator:+"$root$emulator"}
 echo "bare_root: $(basename "$deb"), $(basename "$tar"): $said"

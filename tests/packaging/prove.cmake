@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Takes the consumer through one WAY of getting mica, in SCRATCH: add_subdirectory, subproject, fetch_content, cpm,
-# find_package, components, vcpkg, cps or pkg_config.
+# find_package, components, kernels, vcpkg, cps or pkg_config.
 
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${SCRATCH}")
@@ -51,6 +51,11 @@ endfunction()
 
 function(build_consumer folder)
   configure_consumer("${folder}" ${ARGN})
+  # Without this option the compiler may fuse a product and a sum of the headers, and bits are others.
+  command_of(command "${folder}" consumer main)
+  if(NOT command MATCHES " -ffp-contract=off ")
+    message(FATAL_ERROR "the consumer is compiled without -ffp-contract=off:\n${command}")
+  endif()
   run("${CMAKE_COMMAND}" --build "${folder}" --target consumer)
   run_consumer("${folder}/consumer")
 endfunction()
@@ -121,13 +126,15 @@ function(expect_level level folder target file)
   endif()
 endfunction()
 
-# Installs, then moves the folder, where it is found: nothing in it may remember where it was built or
-# installed.
+# Installs the headers and other components, then moves the folder, where it is found: nothing in it may remember
+# where it was built or installed.
 function(install_and_move)
-  run("${CMAKE_COMMAND}" --install "${BUILD}" --component devel --prefix "${SCRATCH}/first")
+  foreach(component devel ${ARGN})
+    run("${CMAKE_COMMAND}" --install "${BUILD}" --component ${component} --prefix "${SCRATCH}/first")
+  endforeach()
   file(RENAME "${SCRATCH}/first" "${SCRATCH}/moved")
   set(ENV{CMAKE_PREFIX_PATH} "${SCRATCH}/moved:$ENV{CMAKE_PREFIX_PATH}")
-  file(GLOB_RECURSE texts "${SCRATCH}/moved/share/*")
+  file(GLOB_RECURSE texts "${SCRATCH}/moved/share/*" "${SCRATCH}/moved/lib/*.cmake" "${SCRATCH}/moved/lib/*.pc")
   foreach(text IN LISTS texts)
     file(READ "${text}" content)
     foreach(place "${SOURCE}" "${BUILD}" "${SCRATCH}")
@@ -142,7 +149,7 @@ endfunction()
 # The tree as a release has it, in an archive whose sum the consumer names.
 function(make_archive)
   execute_process(COMMAND "${CMAKE_COMMAND}" -E tar czf "${SCRATCH}/mica.tar.gz" CMakeLists.txt LICENSE cmake include
-    mica.pc.in WORKING_DIRECTORY "${SOURCE}" COMMAND_ERROR_IS_FATAL ANY)
+    mica.pc.in mica-kernels.pc.in WORKING_DIRECTORY "${SOURCE}" COMMAND_ERROR_IS_FATAL ANY)
   file(SHA256 "${SCRATCH}/mica.tar.gz" sum)
   set(from_archive "-DMICA_ARCHIVE=${SCRATCH}/mica.tar.gz" -DMICA_SHA256=${sum} -DFETCHCONTENT_FULLY_DISCONNECTED=OFF
     PARENT_SCOPE)
@@ -159,6 +166,29 @@ function(expect_headers folder headers)
   string(FIND "${command}" "${headers} " found)
   if(found EQUAL -1)
     message(FATAL_ERROR "the consumer is not compiled with ${headers}:\n${command}")
+  endif()
+endfunction()
+
+# The project in compiled/, which has one unit and the kernels of the installed library.
+set(configure_compiled ${configure_project} -S "${CMAKE_CURRENT_LIST_DIR}/compiled" -G Ninja)
+
+# What it prints, by a program that was built.
+function(run_compiled program)
+  if(EXISTS "${SOURCE}/examples/models/fairy.gguf")
+    run("${program}" "${SOURCE}/examples/models/fairy.gguf")
+    if(NOT said MATCHES "^Once upon a time there lived a king who had [^\n]*\n[1-9][0-9]+ bytes\n$")
+      message(FATAL_ERROR "the program with compiled kernels said\n${said}")
+    endif()
+  endif()
+endfunction()
+
+# A call of a kernel compiles with other headers or settings, and does not link, for want of this symbol.
+function(expect_no_link folder symbol)
+  run(${configure_compiled} -B "${folder}" -DUNIT=mixed.cpp ${ARGN})
+  execute_process(COMMAND "${CMAKE_COMMAND}" --build "${folder}" RESULT_VARIABLE result OUTPUT_VARIABLE said
+    ERROR_VARIABLE said)
+  if(result EQUAL 0 OR NOT said MATCHES "undefined (reference|symbol)[^\n]*${symbol}")
+    message(FATAL_ERROR "a call of ${symbol} was not to link, and the tools said\n${said}")
   endif()
 endfunction()
 
@@ -275,6 +305,15 @@ elseif(WAY STREQUAL find_package)
   endif()
   expect_refusal("${SCRATCH}/word" "mica_add_kernels\\(other_kernels\\): 'NATVE' is not known or has no value; known: NATIVE"
     -DKERNELS_WORD=NATVE)
+  # The list of instruction sets that are not compiled is that of dispatch.hpp, but for the kinds of machine of which
+  # some are named.
+  configure_consumer("${SCRATCH}/few" "-DKERNELS_WORD=TARGETS AVX2 AVX3")
+  command_of(few "${SCRATCH}/few" other_kernels elementwise)
+  set(disabled "HWY_ALL_SVE+HWY_NEON+HWY_NEON_BF16+HWY_SSSE3+HWY_SSE4+HWY_AVX3_DL+HWY_AVX3_ZEN4+HWY_AVX3_SPR")
+  string(FIND "${few}" "\"HWY_DISABLED_TARGETS=${disabled}\\\"" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "without ${disabled} the kernels are compiled by\n${few}")
+  endif()
   # vcpkg moves the CMake files up by one folder; the units are found from there, and missed by a sentence.
   file(COPY "${SCRATCH}/moved/share/cmake/mica/mica-kernels.cmake" DESTINATION "${SCRATCH}/moved/share/mica")
   configure_consumer("${SCRATCH}/up" "-DKERNELS_FILE=${SCRATCH}/moved/share/mica/mica-kernels.cmake")
@@ -282,8 +321,48 @@ elseif(WAY STREQUAL find_package)
   file(COPY "${SCRATCH}/moved/share/mica/mica-kernels.cmake" DESTINATION "${SCRATCH}/elsewhere")
   expect_refusal("${SCRATCH}/lost" "consumer_kernels\\) finds no units.*folders searched.*/units"
     "-DKERNELS_FILE=${SCRATCH}/elsewhere/mica-kernels.cmake")
+elseif(WAY STREQUAL kernels)
+  install_and_move(kernels)
+  run(${configure_compiled} -B "${SCRATCH}/build")
+  file(STRINGS "${SCRATCH}/build/compile_commands.json" units REGEX "\"file\": ")
+  if(NOT units MATCHES "^ *\"file\": \"[^;]*/compiled/main\\.cpp\",?$")
+    message(FATAL_ERROR "the project was to compile main.cpp alone, and compiles\n${units}")
+  endif()
+  run("${CMAKE_COMMAND}" --build "${SCRATCH}/build")
+  run_compiled("${SCRATCH}/build/compiled")
+  # The same call links as it is, and not with headers of another version, nor with other settings of the program.
+  run(${configure_compiled} -B "${SCRATCH}/mixed" -DUNIT=mixed.cpp)
+  run("${CMAKE_COMMAND}" --build "${SCRATCH}/mixed")
+  file(READ "${SCRATCH}/moved/include/mica/version.hpp" text)
+  string(REGEX REPLACE "MICA_VERSION_NAME [a-z0-9_]+" "MICA_VERSION_NAME v9_8_7" text "${text}")
+  file(WRITE "${SCRATCH}/other/mica/version.hpp" "${text}")
+  expect_no_link("${SCRATCH}/version" "highway::v9_8_7_byte_dots_matrix_unit::add" "-DHEADERS=${SCRATCH}/other")
+  foreach(settings "MICA_NO_BYTE_DOTS|no_byte_dots_matrix_unit" "MICA_NO_MATRIX_UNIT|byte_dots_no_matrix_unit"
+          "MICA_EVEX_DOTS|evex_dots_matrix_unit")
+    string(REPLACE "|" ";" settings "${settings}")
+    list(GET settings 0 definition)
+    list(GET settings 1 symbol)
+    expect_no_link("${SCRATCH}/${definition}" "highway::v[0-9_]*_${symbol}::add" -DSETTINGS=${definition})
+  endforeach()
+  # A library of another version, or with a newer Highway than there is, is not taken.
+  file(GLOB_RECURSE config "${SCRATCH}/moved/mica-kernels-config.cmake")
+  file(READ "${config}" text)
+  string(REGEX REPLACE "MICA_HIGHWAY \"[0-9.]+\"" "MICA_HIGHWAY \"1.99\"" newer "${text}")
+  if(NOT newer STREQUAL text)
+    file(WRITE "${config}" "${newer}")
+    expect_refusal("${SCRATCH}/highway" "mica::kernels: its kernels are compiled with Highway 1\\.99, and Highway [0-9.]+ is older"
+      -DMICA_COMPONENTS=kernels)
+  endif()
+  file(GLOB_RECURSE version "${SCRATCH}/moved/mica-kernels-config-version.cmake")
+  file(READ "${version}" text)
+  string(REGEX REPLACE "PACKAGE_VERSION \"[0-9.]+\"" "PACKAGE_VERSION \"9.8.7\"" text "${text}")
+  file(WRITE "${version}" "${text}")
+  expect_refusal("${SCRATCH}/refused" "mica::kernels: no compiled kernels of version [0-9.]+ are in "
+    -DMICA_COMPONENTS=kernels)
 elseif(WAY STREQUAL components)
   install_and_move()
+  expect_refusal("${SCRATCH}/kernels" "mica::kernels: no compiled kernels of version .* MICA_INSTALL_KERNELS=ON"
+    -DMICA_COMPONENTS=kernels)
   expect_refusal("${SCRATCH}/refused" "mica::telepathy: there is no such component; there are eigen, "
     -DMICA_COMPONENTS=telepathy)
   if("text" IN_LIST COMPONENTS)
@@ -298,8 +377,10 @@ elseif(WAY STREQUAL pkg_config)
     message("skipped: packaging_pkg_config (there is no pkg-config)")
     return()
   endif()
-  install_and_move()
-  set(ENV{PKG_CONFIG_PATH} "${SCRATCH}/moved/share/pkgconfig:$ENV{PKG_CONFIG_PATH}")
+  install_and_move(kernels)
+  file(GLOB_RECURSE kernels "${SCRATCH}/moved/mica-kernels.pc")
+  cmake_path(GET kernels PARENT_PATH folder)
+  set(ENV{PKG_CONFIG_PATH} "${SCRATCH}/moved/share/pkgconfig:${folder}:$ENV{PKG_CONFIG_PATH}")
   foreach(prefix IN LISTS PREFIX_PATH)
     file(GLOB folders "${prefix}/lib/pkgconfig" "${prefix}/lib/*/pkgconfig")
     list(JOIN folders ":" folders)
@@ -324,4 +405,9 @@ elseif(WAY STREQUAL pkg_config)
   run("${COMPILER}" -DCONSUMER_KERNELS=Highway "${consumer}/main.cpp" "${KERNELS}" ${flags}
     -o "${SCRATCH}/consumer")
   run_consumer("${SCRATCH}/consumer")
+  # With the compiled kernels, one call of the compiler makes a program.
+  run("${pkg_config}" --cflags --libs mica-kernels)
+  separate_arguments(flags UNIX_COMMAND "${said}")
+  run("${COMPILER}" "${CMAKE_CURRENT_LIST_DIR}/compiled/main.cpp" ${flags} -o "${SCRATCH}/compiled")
+  run_compiled("${SCRATCH}/compiled")
 endif()

@@ -59,7 +59,7 @@ foreach(i RANGE ${last})
   list(APPEND known ${feature})
 endforeach()
 include("${CMAKE_CURRENT_LIST_DIR}/../../cmake/mica-deps.cmake") # MICA_PARTS
-set(wanted ${MICA_PARTS} program)
+set(wanted ${MICA_PARTS} program kernels)
 list(SORT wanted)
 if(NOT known STREQUAL wanted)
   message(FATAL_ERROR "vcpkg.json has the features ${known}, and the parts are ${wanted}")

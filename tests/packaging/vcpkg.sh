@@ -5,9 +5,10 @@
 #
 # Installs the port of packaging/vcpkg by vcpkg itself, whose own rules are errors, and builds the consumer with its
 # toolchain. VCPKG_ROOT is a checkout of vcpkg with its program. --system-libraries, for a machine that cannot
-# download: empty ports stand for the libraries that mica requires, and CMake finds those of the system.
+# download: empty ports stand for the libraries that mica requires, and CMake finds those of the system. The features
+# program and kernels take minutes.
 set -eu
-[ $# -ge 1 ] || { sed -n '4,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '4,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)
 [ -x "$root/vcpkg" ] || { echo "skipped: vcpkg.sh (no program vcpkg in $root)"; exit 0; }
@@ -58,4 +59,21 @@ cmake -S "$source/tests/packaging/consumer" -B "$scratch/consumer" -G Ninja -DCM
 cmake --build "$scratch/consumer" --target consumer > "$scratch/log" 2>&1 || fail "the consumer is not built"
 "$scratch/consumer/consumer" "$source/examples/models/fairy.gguf" > "$scratch/log" 2>&1 || fail "the consumer failed"
 grep -q '^refused: activations: ' "$scratch/log" || fail "the consumer's own policy was not asked"
-echo "vcpkg: $("$root/vcpkg" version 2> /dev/null | sed -n 's/.*version \([^ ]*\).*/\1/p'): four feature sets installed, consumer run"
+
+# What is compiled: the program, with its module for URLs beside it, and the kernels, which a project links.
+vcpkg remove mica > /dev/null 2>&1 || fail "remove mica"
+vcpkg install 'mica[program,kernels,server]' --enforce-port-checks --binarysource=clear || fail "install mica[program,kernels,server]"
+tools=$(echo "$scratch"/installed/*/tools/mica)
+[ -f "$tools/mica-urls.so" ] || fail "there is no module for URLs in $tools"
+"$tools/mica" run -n 24 --temp 0 < /dev/null > "$scratch/log" 2>&1 || fail "the program does not run"
+grep -q '^Once upon a time there' "$scratch/log" || fail "the program tells no story"
+# Port 9 of this machine has no server: the module is found where it says so.
+"$tools/mica" plan http://127.0.0.1:9/model.gguf > "$scratch/log" 2>&1 && fail "a plan without a server"
+grep -q '127.0.0.1:9' "$scratch/log" || fail "the module for URLs is not loaded"
+cmake -S "$source/tests/packaging/compiled" -B "$scratch/compiled" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_TOOLCHAIN_FILE="$root/scripts/buildsystems/vcpkg.cmake" -DVCPKG_MANIFEST_MODE=OFF \
+  -DVCPKG_INSTALLED_DIR="$scratch/installed" > "$scratch/log" 2>&1 || fail "mica::kernels is not found"
+cmake --build "$scratch/compiled" > "$scratch/log" 2>&1 || fail "mica::kernels does not link"
+"$scratch/compiled/compiled" "$source/examples/models/fairy.gguf" > "$scratch/log" 2>&1 || fail "mica::kernels does not run"
+grep -q '^Once upon a time there' "$scratch/log" || fail "mica::kernels tells no story"
+echo "vcpkg: $("$root/vcpkg" version 2> /dev/null | sed -n 's/.*version \([^ ]*\).*/\1/p'): five feature sets installed, consumers and program run"

@@ -11,6 +11,7 @@
 
 #include "mica/format/lists.hpp"
 #include "mica/kernel/concept.hpp"
+#include "mica/kernel/highway/abi.hpp"
 #include "mica/kernel/highway/generic.hpp"
 #include "mica/kernel/scalar/attention.hpp"
 
@@ -19,14 +20,16 @@
 namespace mica::kernel {
 
 namespace highway {
+inline namespace MICA_KERNELS_ABI {
 
 /// What the struct below calls, for the best instruction set of the machine. Defined by the units, templates
-/// for the formats and elements that a unit instantiates (kernel/highway/dispatch.hpp).
-template <WeightFormat F>
+/// for the formats and elements that a unit instantiates (kernel/highway/dispatch.hpp). Without constraints
+/// (F is a WeightFormat, E is KvReadable), which newer compilers write into symbols and older ones do not.
+template <class F>
 void matmul(const MatmulArgs<F>& a) noexcept;
-template <KvReadable E>
+template <class E>
 void attention_scores(const AttentionArgs& a) noexcept;
-template <KvReadable E>
+template <class E>
 void attention_values(const AttentionArgs& a) noexcept;
 void quantize(const QuantizeArgs& a) noexcept;
 void rms_norm(const RmsNormArgs& a) noexcept;
@@ -45,6 +48,7 @@ void attention_finish(const AttentionState& state) noexcept;
 /// The instruction sets that the units are compiled for, as Highway's bits.
 [[nodiscard]] std::int64_t compiled_targets() noexcept;
 
+}  // namespace MICA_KERNELS_ABI
 }  // namespace highway
 
 /// Bit-equal to kernel::Scalar on every target.

@@ -24,7 +24,8 @@ class MicaTestConan(ConanFile):
     def generate(self):
         options = self.dependencies["mica"].options
         toolchain = CMakeToolchain(self)
-        parts = [part for part in ("text", "checksum", "server", "eigen", "xsimd") if options.get_safe(part)]
+        parts = [part for part in ("text", "checksum", "server", "eigen", "xsimd", "kernels")
+                 if options.get_safe(part)]
         toolchain.cache_variables["MICA_LINK"] = ";".join(parts + ["tools", "jinja"])
         toolchain.generate()
         CMakeDeps(self).generate()
@@ -41,11 +42,13 @@ class MicaTestConan(ConanFile):
         model = os.path.join(self.recipe_folder, "..", "..", "..", "examples", "models", "fairy.gguf")
         if os.path.exists(model):  # refused by the consumer's own policy
             self._expect(model, "refused: activations: ")
+            if self.dependencies["mica"].options.get_safe("kernels"):
+                self._expect(model, "Once upon a time there", "compiled")
 
-    def _expect(self, model, words):
+    def _expect(self, model, words, name="consumer"):
         said = io.StringIO()
-        program = os.path.join(self.cpp.build.bindir, "consumer")
+        program = os.path.join(self.cpp.build.bindir, name)
         self.run(f'"{program}" "{model}"', stdout=said, env="conanrun")
         if words not in said.getvalue():
-            raise ConanException(f"the consumer was to say '{words}' and said\n{said.getvalue()}")
+            raise ConanException(f"{name} was to say '{words}' and said\n{said.getvalue()}")
         self.output.info(said.getvalue().strip())

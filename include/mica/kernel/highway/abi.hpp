@@ -4,6 +4,8 @@
 // first Highway header.
 #pragma once
 
+#include "mica/version.hpp"
+
 /// The instruction set of the compiler's flags.
 #if defined(__AVX512FP16__)
 #define MICA_ABI_BASELINE avx512fp16
@@ -32,6 +34,24 @@
 #else
 #define MICA_ABI MICA_ABI_JOIN(many, MICA_ABI_BASELINE)
 #endif
+
+/// The settings that change inline functions.
+#if defined(MICA_NO_BYTE_DOTS)
+#define MICA_ABI_DOTS no_byte_dots
+#elif defined(MICA_EVEX_DOTS)
+#define MICA_ABI_DOTS evex_dots
+#else
+#define MICA_ABI_DOTS byte_dots
+#endif
+#ifdef MICA_NO_MATRIX_UNIT
+#define MICA_ABI_SETTINGS MICA_ABI_JOIN(MICA_ABI_DOTS, no_matrix_unit)
+#else
+#define MICA_ABI_SETTINGS MICA_ABI_JOIN(MICA_ABI_DOTS, matrix_unit)
+#endif
+
+/// The namespace of the functions that units define for users, as a compiled library has them. Headers of
+/// another version, or with other settings, do not link with it.
+#define MICA_KERNELS_ABI MICA_ABI_JOIN(MICA_VERSION_NAME, MICA_ABI_SETTINGS)
 
 /// The namespace of kernels that are compiled once per instruction set.
 #define MICA_PER_TARGET mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE

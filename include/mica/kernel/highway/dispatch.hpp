@@ -68,20 +68,22 @@ void choose_attention_values(const AttentionArgs& a) noexcept {
 }
 
 }  // namespace MICA_ABI
+inline namespace MICA_KERNELS_ABI {
 
-template <WeightFormat F>
+template <class F>
 void matmul(const MatmulArgs<F>& a) noexcept {
   choose_matmul<F>(a);
 }
-template <KvReadable E>
+template <class E>
 void attention_scores(const AttentionArgs& a) noexcept {
   choose_attention_scores<E>(a);
 }
-template <KvReadable E>
+template <class E>
 void attention_values(const AttentionArgs& a) noexcept {
   choose_attention_values<E>(a);
 }
 
+}  // namespace MICA_KERNELS_ABI
 }  // namespace mica::kernel::highway
 
 /// Compiles the products of a format, also of its packed rows, or the attention of an element, in this unit.

@@ -6,9 +6,11 @@
 #pragma once
 
 #include "mica/kernel/detail/row_products.hpp"
+#include "mica/kernel/highway/abi.hpp"
 #include "mica/kernel/matmul.hpp"
 
 namespace mica::kernel::highway {
+inline namespace MICA_KERNELS_ABI {
 
 /// Continues sixteen chains by n products; the first is number 0 of its chain.
 void extend_chains(const float* w, const float* x, std::size_t n, float* c) noexcept;
@@ -28,6 +30,8 @@ struct Unpacked {
 /// y plus the contribution of one block; x, xd and sums point at the block's first activations.
 [[nodiscard]] float fold_unpacked(const Unpacked& w, const std::int8_t* x, const float* xd,
                                   const std::int16_t* sums, float y) noexcept;
+
+}  // namespace MICA_KERNELS_ABI
 
 namespace detail {
 

@@ -5,6 +5,7 @@ cmake_path(SET SOURCE_PATH NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../../../..")
 # A part that is not a feature is not looked for, whatever other ports have installed.
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
   FEATURES
+    kernels MICA_INSTALL_KERNELS
     program MICA_BUILD_PROGRAM
 )
 set(parts none)
@@ -16,7 +17,7 @@ foreach(part IN ITEMS checksum eigen server text xsimd)
 endforeach()
 list(JOIN parts "," parts)
 
-set(VCPKG_BUILD_TYPE release) # headers, and a program
+set(VCPKG_BUILD_TYPE release) # headers, a program, and kernels that are optimised in every configuration
 
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"
@@ -29,6 +30,10 @@ vcpkg_cmake_configure(
     -DMICA_FETCH_DEPS=OFF
 )
 vcpkg_cmake_install()
+if("kernels" IN_LIST FEATURES)
+  vcpkg_cmake_config_fixup(PACKAGE_NAME mica-kernels CONFIG_PATH lib/cmake/mica-kernels DO_NOT_DELETE_PARENT_CONFIG_PATH)
+  file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib/cmake")
+endif()
 vcpkg_cmake_config_fixup(CONFIG_PATH share/cmake/mica)
 # In share/ vcpkg wants pkg-config files without libraries alone.
 file(MAKE_DIRECTORY "${CURRENT_PACKAGES_DIR}/lib/pkgconfig")

@@ -5,6 +5,7 @@
 #include "mica/kernel/highway/dispatch.hpp"
 
 namespace mica::kernel::highway {
+inline namespace MICA_KERNELS_ABI {
 
 /// A function of kernel/highway.hpp: that of the best instruction set.
 #define MICA_CHOOSE(name, Args) \
@@ -31,4 +32,5 @@ void attention_merge(const AttentionArgs& a, const AttentionState& state) noexce
 
 std::int64_t compiled_targets() noexcept { return HWY_TARGETS; }
 
+}  // namespace MICA_KERNELS_ABI
 }  // namespace mica::kernel::highway

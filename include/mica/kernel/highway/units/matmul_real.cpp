@@ -8,6 +8,7 @@ MICA_INSTANTIATE_MATMUL(mica::format::F32)
 MICA_INSTANTIATE_MATMUL(mica::format::NF4)
 
 namespace mica::kernel::highway {
+inline namespace MICA_KERNELS_ABI {
 
 HWY_EXPORT(extend_chains);
 HWY_EXPORT(fold_unpacked);
@@ -21,4 +22,5 @@ float fold_unpacked(const Unpacked& w, const std::int8_t* x, const float* xd, co
   return y;
 }
 
+}  // namespace MICA_KERNELS_ABI
 }  // namespace mica::kernel::highway
