@@ -24,7 +24,7 @@ write_basic_package_version_file(micaConfigVersion.cmake COMPATIBILITY SameMinor
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/micaConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/micaConfigVersion.cmake"
   cmake/mica-deps.cmake cmake/mica-kernels.cmake DESTINATION "${mica_cmake_dir}")
 
-# The compiled kernels: a package of its own in lib/, because it is for one kind of machine. micaConfig.cmake looks for
+# The compiled kernels: a package of its own in lib/, because it is for one kind of machine. find_package(mica) looks for
 # it where the component kernels is requested. Without MICA_INSTALL_KERNELS only `cmake --install --component kernels`
 # installs it, after the target mica_kernels was built.
 set(mica_kernels_install COMPONENT kernels EXCLUDE_FROM_ALL)
