@@ -21,7 +21,10 @@ if(NOT hwy_DIR)
 endif()
 set(mica_shared_alone cpp-httplib)
 
-# Addresses stay random: the file is position independent, as programs are with shared libraries.
+# Addresses stay random: the file is position independent, as programs are with shared libraries. The option is among
+# the libraries, since it must come after the -pie that CMake writes once a library such as Highway's source has
+# checked for it: of the two, compilers take the last. Such a program may have no run path: glibc stops it.
 function(mica_link_static target)
-  target_link_options(${target} PRIVATE -static-pie)
+  set_target_properties(${target} PROPERTIES SKIP_BUILD_RPATH ON)
+  target_link_libraries(${target} PRIVATE -static-pie)
 endfunction()

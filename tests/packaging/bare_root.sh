@@ -62,10 +62,12 @@ package=/tmp/mica.deb
 dpkg_in_root -i "$package" > /dev/null 2> "$scratch/dpkg" || fail "$(cat "$scratch/dpkg")"
 in_root /usr/bin/mica --version | grep -q "$version" || fail "mica --version: $(in_root /usr/bin/mica --version)"
 story /usr/bin/mica
-dpkg_in_root -r mica > /dev/null
+dpkg_in_root -r mica > /dev/null 2> "$scratch/dpkg" || fail "$(cat "$scratch/dpkg")"
 [ ! -e "$root/usr/bin/mica" ] || fail "the package cannot be removed"
 mkdir "$root/tmp/archive"
 tar xzf "$tar" -C "$root/tmp/archive" --strip-components 1
+command -v readelf > /dev/null || fail "no readelf; apt install binutils"
+LC_ALL=C readelf -d "$root/tmp/archive/bin/mica" | grep NEEDED && fail "the program needs shared libraries"
 story /tmp/archive/bin/mica
 rm -r "$root/tmp/archive" "$root/tmp/mica.deb" "$root/tmp/said" ${emulator:+"$root$emulator"}
 echo "bare_root: $(basename "$deb"), $(basename "$tar"): $said"
