@@ -25,11 +25,12 @@ cp -r "$source/tests/packaging/compiled" "$root/tmp/mica"
 in_root() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
 # shellcheck disable=SC2086  # options are words
 apt() { in_root apt-get ${APT_OPTIONS:-} -y --no-install-recommends "$@" > "$root/tmp/said" 2>&1 || fail "$(cat "$root/tmp/said")"; }
+file_of() { echo "/tmp/mica/$(basename "$root/tmp/mica/$1"_*.deb)"; }
 apt update
-apt install /tmp/mica/mica_*.deb
+apt install "$(file_of mica)"
 said=$(in_root mica run -n 24 --temp 0 < /dev/null 2> "$root/tmp/said") || fail "$(cat "$root/tmp/said")"
 case $said in "Once upon a time there"*) ;; *) fail "mica said: $said" ;; esac
-apt install /tmp/mica/libmica-dev_*.deb /tmp/mica/libmica-kernels-dev_*.deb g++ pkgconf cmake make
+apt install "$(file_of libmica-dev)" "$(file_of libmica-kernels-dev)" g++ pkgconf cmake make
 build='c++ -O1 /tmp/mica/compiled/main.cpp $(pkg-config --cflags --libs mica-kernels) -o /tmp/mica/by_pkg_config &&
   cmake -S /tmp/mica/compiled -B /tmp/mica/build && cmake --build /tmp/mica/build'
 in_root sh -c "$build" > "$root/tmp/said" 2>&1 || fail "$(cat "$root/tmp/said")"
