@@ -14,7 +14,13 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 [ -x "$root/vcpkg" ] || { echo "skipped: vcpkg.sh (no program vcpkg in $root)"; exit 0; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-fail() { cat "$scratch/log"; echo "vcpkg.sh: $*"; exit 1; }
+fail() {
+  newest=$(ls -t "$scratch"/buildtrees/mica/*-out.log 2> /dev/null | head -n 1)
+  [ -z "$newest" ] || tail -n 30 "$newest"
+  cat "$scratch/log"
+  echo "vcpkg.sh: $*"
+  exit 1
+}
 
 overlay="--overlay-ports=$source/packaging/vcpkg/ports"
 if [ "${2:-}" = --system-libraries ]; then

@@ -31,6 +31,7 @@ vcpkg_cmake_configure(
 )
 vcpkg_cmake_install()
 if("kernels" IN_LIST FEATURES)
+  set(VCPKG_POLICY_MISMATCHED_NUMBER_OF_BINARIES enabled) # one library serves both configurations
   vcpkg_cmake_config_fixup(PACKAGE_NAME mica-kernels CONFIG_PATH lib/cmake/mica-kernels DO_NOT_DELETE_PARENT_CONFIG_PATH)
   file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib/cmake")
 endif()
