@@ -55,9 +55,10 @@ Larger models print the same lines with larger numbers. [The page of the program
 
 ## A model by its name
 
-`mica pull` chooses a quantisation, plans the memory, and downloads. The line of progress is rewritten, and removed at
-the end; here is one moment of it. The first command was interrupted by Ctrl-C, and the same command continues. The
-hub of this recording is on the same machine; one on the web gives the same lines ([models by name](hub.md)).
+`mica pull` chooses a quantisation, plans the memory, and downloads. The progress line is rewritten during the
+download and removed at its end; the recording shows one moment of it. The first command was interrupted by Ctrl-C;
+when it runs again, the download continues. The hub of this recording is on the same machine; a hub on the web gives
+the same lines ([models by name](hub.md)).
 """,
     Command("pull hf.co/example/fairy-GGUF", 130, keys=[(" left", CTRL_C)], shows_progress=True),
     Command("list"),
@@ -68,7 +69,8 @@ hub of this recording is on the same machine; one on the web gives the same line
     Command("rm hf.co/example/fairy-GGUF:Q4_0"),
     """## A plan, before anything is loaded
 
-The plan is a dry run of the code that will run, account by account.
+The plan is a dry run of the same code, with one line for each account of memory. `--solve` adds the longest context
+that fits in the budget, for each choice of keys, values and weights.
 """,
     Command("plan fairy.gguf -c 256"),
     Command("plan fairy.gguf --memory 14MiB --solve", 4),
@@ -79,8 +81,8 @@ The answer goes to stdout, everything else to stderr. The same seed gives the sa
     Command('run fairy.gguf "Once upon a time" -n 60 -s 7'),
     """## A chat
 
-The lines behind `>` were typed. `/help` lists the commands; Ctrl-C stops an answer, Ctrl-D ends the chat. A model
-that was trained for conversations answers questions; this one continues the tale.
+The lines after `>` were typed. `/help` lists the commands; Ctrl-C stops an answer, Ctrl-D ends the chat. A model that
+was trained for conversations answers questions; this one continues the tale.
 """,
     Command("chat fairy.gguf -n 40 -s 3 --no-history", keys=[
         (PROMPT, "There was once a king who had a golden bird." + ENTER),
@@ -92,15 +94,15 @@ that was trained for conversations answers questions; this one continues the tal
         (PROMPT, "/bye" + ENTER)]),
     """## A packed directory, and weights from the disk
 
-`mica pack` writes a copy that loads and streams faster and has checksums ([pack](pack.md)). With a budget below the
-size of the model the weights that do not fit are streamed, and the answer is the same.
+`mica pack` writes a copy that loads and streams faster and has checksums ([pack](pack.md)). If the budget is smaller
+than the memory that a run needs, the weights that do not fit are streamed, and the answer is the same.
 """,
     Command("pack fairy.gguf fairy-packed"),
     Command("pack fairy-packed --verify"),
     Command('run fairy-packed "Once upon a time" -n 60 -s 7 --memory 14MiB'),
     """## Errors
 
-One sentence on stderr says what was found, what is allowed, and what to do. The exit code is the kind of the error
+A message on stderr says what was found, what is allowed, and what to do. The exit code tells the kind of the error
 ([all codes](cli.md#exit-codes)).
 
 ### Exit code 0: done
@@ -124,14 +126,14 @@ One sentence on stderr says what was found, what is allowed, and what to do. The
     Command('complete fairy.gguf "Once upon a time there was a king who had a daughter" -c 4', 6),
     """### Exit code 129: the terminal was closed
 
-The session is saved (SIGHUP), and the same command continues it.
+The program saves the session when it receives SIGHUP, and the same command continues it.
 """,
     Command("chat fairy.gguf -n 20 -s 3 --no-history --session work", 129, keys=[
         (PROMPT, "There was once a king." + ENTER),
         (PROMPT, HANG_UP)]),
     """### Exit code 130: interrupted
 
-Ctrl-C, here while a file was written; nothing of it stays.
+Ctrl-C was pressed while a file was written; the unfinished file is removed.
 """,
     Command("synth llama-1b F16 big.gguf", 130, keys=[(" left", CTRL_C)], shows_progress=True),
 ]
