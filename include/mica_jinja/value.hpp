@@ -21,7 +21,7 @@ namespace mica::jinja {
 
 /// The kinds of values, which are Python's.
 enum class Kind : std::uint8_t {
-  undefined,   ///< a name without a value: prints as nothing, is false, refuses almost everything else
+  undefined,   ///< a name without a value: prints as nothing, is false; most operations on it fail
   none,        ///< Python's None, JSON's null
   boolean,     ///< in arithmetic 0 or 1
   integer,     ///< 64 bits
@@ -61,7 +61,7 @@ class Value {
   using Entries = std::vector<std::pair<Value, Value>>;
 
   Value() noexcept = default;  // undefined
-  /// Of none, a boolean, a number, or a text.
+  /// A value that is none, a boolean, a number, or a text.
   Value(std::nullptr_t) noexcept : data_(detail::NoValue{}) {}
   Value(bool truth) noexcept : data_(truth) {}
   template <std::integral T>
@@ -79,7 +79,7 @@ class Value {
   /// Throws TemplateError when the result nests deeper than max_container_depth.
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
-  /// Of entries with equal keys the first keeps its place and the last its value, as in Python. Throws as
+  /// Of equal keys the first sets the place and the last sets the value, as in Python. Throws as
   /// list(), and for a key that is a sequence or a mapping.
   static Value mapping(Entries entries);
 
@@ -108,7 +108,7 @@ class Value {
     const auto* held = std::get_if<std::shared_ptr<const detail::Object>>(&data_);
     return held == nullptr ? nullptr : held->get();
   }
-  /// The same as a T, which it must be.
+  /// object() as a T. Requires that it is a T.
   template <class T>
   [[nodiscard]] const T& as() const& noexcept {
     return static_cast<const T&>(*object());

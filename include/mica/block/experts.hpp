@@ -123,7 +123,7 @@ struct Experts : Stateless {
     if (c.shared_gate) t.shared_router = files.matrix("ffn_gate_inp_shexp.weight", 1, width);
     return t;
   }
-  /// Chooses the experts of every token; x: the router's input, with the codes of the step if it wants them.
+  /// Chooses the experts of every token; x: the router's input, with int8 codes if it reads them.
   template <class Step>
   static void route(Step& step, const Config& c, const Tensors& t, const Buffers& b,
                     MatrixView<const float> x) noexcept {

@@ -16,7 +16,7 @@
 
 namespace mica::block {
 
-/// What a model may have if its program adds no type of its own.
+/// The blocks that models may have, if the program adds no block of its own.
 using All = TypeList<Attention, DeltaNet, DenseFeedForward, Experts, ExpertsBesideDense, LayerInputs,
                      PerLayerEmbedding, AltUp, Laurel, OutputScale>;
 

@@ -115,7 +115,7 @@ class PressureReader {
                left = detail::number_of(meminfo, "MemAvailable:");
     if (total && left) offer(pressure, "the machine", *total * 1024, std::min(*left, *total) * 1024);
   }
-  /// The minimum of its limits; for none, version 1 writes the largest multiple of the page size in 63 bits.
+  /// The minimum of its limits. Version 1 writes the largest multiple of the page size in 63 bits for none.
   [[nodiscard]] std::uint64_t limit_of(const Group& group) noexcept {
     std::uint64_t min = Pressure::unlimited;
     for (const File& file : group.limits) min = std::min(min, detail::number_at(text(file)).value_or(min));

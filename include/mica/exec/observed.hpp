@@ -23,7 +23,7 @@ class RunObserver {
   virtual void ran(Time begin, Time end) noexcept = 0;
 };
 
-/// Runs on E. A run costs a comparison more; with an observer, two readings of a clock. Threads: as E.
+/// Runs on E. Cost of each parallel run: a comparison; with an observer, two clock readings. Threads: as E.
 template <Executor E>
 class Observed {
  public:

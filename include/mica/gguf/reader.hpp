@@ -25,7 +25,7 @@ namespace mica::gguf {
 /// the file that the user named.
 using OpenSource = std::function<Source(const std::string& name, std::string_view missing)>;
 
-/// The same for files that `open_source` opens by name, as those of a server. Raises what it raises too.
+/// The same for files that `open_source` opens by name, such as those of a server. Also raises its errors.
 [[nodiscard]] Document open(const std::string& name, const OpenSource& open_source,
                             format::Table formats = format::known);
 
@@ -113,7 +113,7 @@ inline void check_shard(const OpenShard& part, std::uint32_t i, std::uint32_t co
   return Document(std::move(sources), std::move(part.header));
 }
 
-/// Raises for a folder that is no packed directory, with the first GGUF file in it.
+/// Raises for a folder that is not a packed directory; the message names the first GGUF file in it.
 [[noreturn]] inline void refuse_folder(const std::string& path) {
   std::string first;
   io::detail::for_each_beside(path + "/", [&](int, std::string_view name) {

@@ -89,7 +89,7 @@ class File {
   FileIdentity identity_;
 };
 
-/// Whether a path leads to anything, or to a folder, through links too; false where it may not be examined.
+/// Whether a path exists, or is a folder; links are followed. False where access is denied.
 [[nodiscard]] inline bool exists(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0;

@@ -99,7 +99,7 @@ struct MapLine {
   std::string_view rest_;
 };
 
-/// Lines of a file, one at a time, a zero byte behind each; cut to the line's buffer. Async-signal-safe.
+/// Lines of a file, one at a time, a zero byte after each; cut to the line's buffer. Async-signal-safe.
 class SignalSafeLines {
  public:
   explicit SignalSafeLines(const char* path) noexcept : fd_(::open(path, O_RDONLY | O_CLOEXEC)) {}

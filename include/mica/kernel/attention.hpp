@@ -65,7 +65,7 @@ struct Visible {
   [[nodiscard]] constexpr bool empty() const noexcept { return first >= last; }
 };
 
-/// One KV head, one chunk, some rows. A tile has the key part, and `value_offset` bytes on the value part.
+/// One KV head, one chunk, some rows. A tile begins with the key part; the value part is at `value_offset`.
 struct AttentionArgs {
   const std::byte* const* tiles = nullptr;  // (up to chunk_tiles); those that no row sees may be null
   std::size_t value_offset = 0;             // bytes
@@ -77,8 +77,8 @@ struct AttentionArgs {
   float* max = nullptr;                     // (rows) m of this chunk
   float* sum = nullptr;                     // (rows) l of this chunk
   MatrixView<float> out;                    // (rows, head_dim) o of this chunk
-  float softcap = 0;  // what visible scores are bent under before the maximum; 0: as they are
-  bool adds = false;  // values are added to `out`
+  float softcap = 0;                        // soft cap of visible scores, applied before the maximum; 0: none
+  bool adds = false;                        // values are added to `out`
   const std::byte* const* ahead = nullptr;  // (chunk_tiles) a hint: those read next; may be null
 };
 

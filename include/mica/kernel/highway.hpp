@@ -22,9 +22,9 @@ namespace mica::kernel {
 namespace highway {
 inline namespace MICA_KERNELS_ABI {
 
-/// What the struct below calls, for the best instruction set of the machine. Defined by the units, templates
-/// for the formats and elements that a unit instantiates (kernel/highway/dispatch.hpp). Without constraints
-/// (F is a WeightFormat, E is KvReadable), which newer compilers write into symbols and older ones do not.
+/// The functions behind the struct below, for the machine's best instruction set. The kernel units define
+/// them: templates for the formats and elements of a unit (kernel/highway/dispatch.hpp). They have no
+/// constraints (F is a WeightFormat, E is KvReadable), since only newer compilers write these into symbols.
 template <class F>
 void matmul(const MatmulArgs<F>& a) noexcept;
 template <class E>

@@ -24,7 +24,7 @@ namespace mica::kernel {
 /// Values that share an activation scale.
 inline constexpr std::size_t activation_group = 32;
 
-/// Values that share one in products of eight bits, and the tokens from which on there are such products.
+/// Of products by kernel/fast8.hpp: values that share an activation scale, and the minimum of tokens.
 inline constexpr std::size_t fast8_group = 256;
 inline constexpr std::size_t fast8_tokens = 17;
 

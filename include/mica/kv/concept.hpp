@@ -50,7 +50,7 @@ struct Run {
   std::size_t tiles = 0;      // their number; 0: none
 };
 
-/// Why keys and values could not be written to a file, such as a full disk: no lack of memory.
+/// The reason why keys and values could not be written to a file, such as a full disk. Memory is not short.
 struct SpillFailure {
   std::string folder;  // that names the file system
   int error = 0;       // errno

@@ -50,7 +50,7 @@ class RecurrentState {
     return {address(*latest(tokens)), size()};
   }
 
-  /// Keeps a copy of the state as that after `tokens` tokens, if need be in place of that after the fewest.
+  /// Stores a checkpoint after `tokens` tokens; if all places are used, it replaces the earliest checkpoint.
   void save(std::size_t tokens) noexcept {
     const std::span<float> place = make_copy(tokens);
     if (!place.empty()) std::copy_n(state_.data(), state_.span().size(), place.data());

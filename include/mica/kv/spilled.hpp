@@ -173,7 +173,7 @@ class Spilled {
     if (!bytes) bytes = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
     return bytes.has_value();
   }
-  /// Calls f(offset in the file, bytes in memory) for a page's layers; false after the first that is.
+  /// Calls f(offset in the file, bytes in memory) for the layers of a page; stops at the first false.
   template <class F>
   [[nodiscard]] bool for_each_layer(std::size_t page, F&& f) noexcept {
     for (std::size_t l = 0; l < layers_.size() && file_; ++l) {

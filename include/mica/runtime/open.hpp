@@ -107,7 +107,7 @@ requires(detail::are_families<Families>&& detail::Formats<Formats>)
   return {gguf::parse(bytes, name, format::table_with<Formats>()), options};
 }
 
-/// Chosen for wrong lists, to say what they must be.
+/// The overload for wrong lists: its static_asserts name the lists that are allowed.
 template <class Families, class Formats = format::All, class... Arguments>
 requires(!detail::are_families<Families> || !detail::Formats<Formats>) [[nodiscard]] Model
     open(Arguments&&... arguments) {

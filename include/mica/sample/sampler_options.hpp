@@ -13,8 +13,8 @@ namespace mica::sample {
 
 /// A number that is added to the logit of a token; -infinity forbids it.
 struct TokenBias {
-  TokenId id;  // one outside the vocabulary changes nothing
-  float bias;  // -1e9 to 1e9, or -infinity; those of one token are added
+  TokenId id;  // a token outside the vocabulary has no effect
+  float bias;  // -1e9 to 1e9, or -infinity; several biases of one token are added
 };
 
 /// The penalty for repetitions of sequences (dry.hpp).
@@ -41,7 +41,7 @@ enum class Stage : std::uint8_t {
 
 /// Options of the standard sampler, which checks the ranges when it is made.
 struct SamplerOptions {
-  float temperature = 0.8f;         ///< 0 to 10000; 0 and below: greedy, after biases, penalties and DRY
+  float temperature = 0.8f;         ///< at most 10000; 0 and below: greedy, after biases, penalties, DRY
   std::int64_t top_k = 40;          ///< 0: all
   float top_p = 0.95f;              ///< 1: all
   float min_p = 0.05f;              ///< 0: all
@@ -49,7 +49,7 @@ struct SamplerOptions {
   std::int64_t repeat_last_n = 64;  ///< tokens that penalties count; 0: none
   float frequency_penalty = 0.0f;   ///< 0: none
   float presence_penalty = 0.0f;    ///< 0: none
-  std::uint64_t seed = 0;           ///< of the random numbers; 0 is one like any other
+  std::uint64_t seed = 0;           ///< of the random numbers; 0 is a seed too
   DryOptions dry = {};              ///< off by default
   float top_n_sigma = -1.0f;        ///< 0 and below: all
   float typical = 1.0f;             ///< 1: all
@@ -57,7 +57,7 @@ struct SamplerOptions {
   float xtc_threshold = 0.1f;       ///< above 0.5: never
   float dynatemp_range = 0.0f;      ///< around the temperature; 0: none
   float dynatemp_exponent = 1.0f;   ///< of the normalised entropy (Temperature)
-  int mirostat = 0;                 ///< 1, 2: the version, which replaces the stages that narrow; 0: off
+  int mirostat = 0;                 ///< 1, 2: the version; replaces top_n_sigma to xtc; 0: off
   float mirostat_tau = 5.0f;        ///< target surprise in bits
   float mirostat_eta = 0.1f;        ///< learning rate
   std::vector<TokenBias> logit_bias = {};  ///< added before all stages

@@ -14,7 +14,7 @@
 
 namespace mica::tensor {
 
-/// What can be done with rows of one format: whole ones of `cols` values, which `to` does not overlap.
+/// The operations on rows of one format. Rows are whole, of `cols` values, and do not overlap `to`.
 struct Packing {
   /// Packs whole panels and perhaps the last rows of a matrix into as many bytes. Null: it cannot be packed.
   void (*pack)(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept = nullptr;

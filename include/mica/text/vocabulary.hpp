@@ -50,9 +50,9 @@ enum class TokenizerKind : std::uint8_t { spm, bpe };
 
 /// Two neighbouring tokens and the one that replaces them.
 struct Merge {
-  TokenId left;    // none is no_token
-  TokenId right;   // behind it
-  TokenId result;  // whose text is that of both
+  TokenId left;    // no id here is no_token
+  TokenId right;   // after `left`
+  TokenId result;  // its text is that of both
 };
 
 /// The ids with a meaning of their own, each smaller than the number of tokens.
@@ -74,18 +74,18 @@ class Vocabulary {
   explicit Vocabulary(const VocabularySource& source);
 
   [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }  // tokens
-  /// As the source says: the algorithm, the names of pre-tokenizer and model; both names may be empty.
+  /// From the source: the algorithm, the names of pre-tokenizer and model. Both names may be empty.
   [[nodiscard]] TokenizerKind kind() const noexcept { return kind_; }
   [[nodiscard]] const std::string& pre() const noexcept { return pre_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
   /// Text of a token as the file spells it: U+2581 for a space in SPM, the byte alphabet of GPT-2 in BPE.
   [[nodiscard]] std::string_view text(TokenId id) const noexcept { return texts_[id]; }
-  /// That of the file, but for tokens that are known to be control tokens or marks of channels by their text.
+  /// The type in the file, except for control tokens and channel marks that are known by their text.
   [[nodiscard]] TokenType type(TokenId id) const noexcept { return types_[id]; }
-  /// Never NaN; 0 in a vocabulary without scores. Spm joins the pair with the highest score first.
+  /// Never NaN; 0 in a vocabulary without scores. SPM joins the pair with the highest score first.
   [[nodiscard]] float score(TokenId id) const noexcept { return scores_.empty() ? 0.0F : scores_[id]; }
-  /// Bytes of the longest text(): no longer text is a token.
+  /// Bytes of the longest text(): a longer text is not a token.
   [[nodiscard]] std::size_t longest_text_bytes() const noexcept { return texts_.longest_bytes(); }
 
   /// The token that ordinary text of this spelling becomes (never a control, unknown or byte token, nor one
@@ -103,9 +103,9 @@ class Vocabulary {
     });
   }
 
-  /// Those of the source; where it names none, the usual ones of SPM files, and a token known to end turns.
+  /// Those of the source; if it names none, the defaults of SPM files and a token known to end turns.
   [[nodiscard]] const SpecialIds& special() const noexcept { return ids_; }
-  /// Whether encoding puts BOS before a text and EOS behind it (false without such a token), and a space
+  /// Whether encoding puts BOS before a text and EOS after it (false without such a token), and a space
   /// before each stretch of ordinary text.
   [[nodiscard]] bool add_bos() const noexcept { return add_bos_ && ids_.bos; }
   [[nodiscard]] bool add_eos() const noexcept { return add_eos_ && ids_.eos; }
@@ -113,7 +113,7 @@ class Vocabulary {
 
   /// Tokens that end an answer, in rising order.
   [[nodiscard]] std::span<const TokenId> ends() const noexcept { return {ends_.data(), ends_.size()}; }
-  /// Whether it is one of them.
+  /// Whether the token is one of ends().
   [[nodiscard]] bool is_end(TokenId id) const noexcept {
     return std::binary_search(ends_.begin(), ends_.end(), id);
   }
@@ -121,7 +121,7 @@ class Vocabulary {
   [[nodiscard]] const std::vector<Merge>& merges() const noexcept { return merges_; }  // best first
   /// Whether an SPM vocabulary joins by the rank of its merges and not by the score of the result.
   [[nodiscard]] bool joins_by_rank() const noexcept { return joins_by_rank_; }
-  /// Merges of the source that are left out: they do not name two tokens whose texts joined are a third.
+  /// Merges of the source that are left out: those whose joined text is not a token, or that name no tokens.
   [[nodiscard]] std::size_t ignored_merges() const noexcept { return ignored_merges_; }
 
   /// Bytes held by the tables.

@@ -21,7 +21,7 @@ struct ChatStyle {
   /// The text around a message of one role.
   struct Turn {
     std::string_view before;  // in front of the content
-    std::string_view after;   // behind it
+    std::string_view after;   // after it
   };
 
   std::string_view name;   // "chatml", as command lines spell it
@@ -30,7 +30,7 @@ struct ChatStyle {
   Turn user;               // a message of the role `tool` has it too
   Turn assistant;          // `before` is also the generation prompt
   bool has_system_turn;    // whether the system message is a turn of its own
-  bool trims;              // whether white space around a content goes
+  bool trims;              // whether white space around a content is removed
   std::string_view stop;   // text with which the model ends its turn
 
   /// Throws Error for a name that is not in the table, which it lists.
@@ -39,7 +39,7 @@ struct ChatStyle {
   static const ChatStyle* of_template(std::string_view source);
   /// The style whose markers are tokens of their own, or null.
   static const ChatStyle* of_tokens(std::span<const std::string_view> tokens);
-  /// What models of this architecture usually use, or null.
+  /// The style that most models of this architecture use, or null.
   static const ChatStyle* of_architecture(std::string_view architecture);
 
   /// The conversation as text. Throws Error for a role that is not known.
@@ -68,7 +68,7 @@ inline constexpr ChatStyle chat_styles[] = {
 };
 // clang-format on
 
-/// Markers by which a format is recognised; the first row that fits counts.
+/// Markers by which a format is recognised; the first row that matches is used.
 struct ChatMarkers {
   std::string_view style;
   std::string_view first;

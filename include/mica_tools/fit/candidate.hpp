@@ -38,8 +38,8 @@ template <class Families = arch::All>
   return plan::make_plan<Families>(document, question);
 }
 
-/// Bytes that the tables of a tokenizer take for each token of a vocabulary that is not there to be read:
-/// pieces some 50, their merges as many or more.
+/// Bytes of a tokenizer's tables for each token, where no vocabulary can be read: about 50 for its text, as
+/// many or more for its merges.
 inline constexpr std::uint64_t tokenizer_bytes_per_token = 128;
 
 /// One way to run a candidate.
@@ -50,15 +50,15 @@ struct Setting {
   bool streamed = false;                   // weights
   std::uint64_t budget_bytes = 0;          // for streamed weights and all else
 
-  /// All members, to be compared.
+  /// All members, for comparison.
   [[nodiscard]] auto key() const { return std::tuple(quantisation, n_ctx, element, streamed, budget_bytes); }
 };
 
 /// Weights of a document, in bytes or in numbers.
 struct Parts {
   double all = 0;      // of all tensors
-  double active = 0;   // what a token can use: the experts it chooses, its row of embeddings for each layer
-  double experts = 0;  // of all of them
+  double active = 0;   // of the tensors that a token uses: its experts, its row of per-layer embeddings
+  double experts = 0;  // of all experts
 };
 
 /// Sums up tensors by `of`, their bytes or their elements.

@@ -2,7 +2,7 @@
 //
 // The models that `mica fit` ranks, and that `mica run` and `mica pull` know by a short name: one table. A
 // row has a published model, its shape (mica_tools/synth/shapes.hpp), and the repository of its GGUF files. If
-// a publisher has a base model and one that answers questions, the row is the second one. The name of a shape
+// a publisher has a base model and an instruction-tuned one, the row has the latter. The name of a shape
 // means the first model of that shape.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace mica::fit {
 
 /// A month of publication.
 struct Month {
-  int year = 2025;  // of the common era
+  int year = 2025;  // four digits
   int month = 1;    // 1 to 12
 
   /// Months from `other` to this one; negative if this one is earlier.
@@ -62,8 +62,8 @@ struct Row {
   }
 };
 
-/// The rows, each shape once.
-/// The rows.
+/// The rows. Several may have the same shape; the first of them is the model that the name of the shape
+/// means.
 // clang-format off
 inline constexpr auto catalogue = [] {
   using enum MadeFor;

@@ -3,8 +3,8 @@
 // llmfit's score of a fit: four terms from 0 to 100, weighted by the use of the model. It is shown beside our
 // order (fit/rank.hpp) and used for nothing else.
 //
-//   quality   30 45 60 75 82 89 95 for less than 1 3 7 10 20 40 billion weights that a token uses, or more;
-//             less the penalty of the quantisation
+//   quality   30 45 60 75 82 89 if a token uses less than 1 3 7 10 20 40 billion weights, otherwise 95; minus
+//             the penalty of the quantisation
 //   speed     tokens a second / target * 100, at most 100
 //   fit       100 up to 70 % of the fuller pool, then 100 * exp(-((part - 0.7) / 0.2)^2 / 2)
 //   context   100 with the tokens of the use, 70 with half of them, else 30
@@ -22,7 +22,7 @@
 
 namespace mica::fit::rules {
 
-/// llmfit's weights of the terms for a use, together 1, and its target of speed.
+/// llmfit's weights of the terms for a use, whose sum is 1, and its target for the speed.
 struct LlmfitUse {
   std::string_view name;
   double quality, speed, fit, context;
@@ -47,7 +47,7 @@ inline constexpr std::array<LlmfitUse, 4> llmfit_uses = {{
 /// The terms of a score and their weighted sum, each from 0 to 100.
 struct Score {
   double quality = 0, speed = 0, fit = 0, context = 0;
-  double total = 0;  // to a tenth
+  double total = 0;  // rounded to a tenth
 };
 
 [[nodiscard]] inline double quality_score(double active_parameters, double penalty) noexcept {
@@ -69,7 +69,7 @@ struct Score {
   return 100 * std::exp(-beyond * beyond / 2);
 }
 
-/// The score; 0 of a fit that is too tight.
+/// The score; all terms are 0 for a fit that is too tight.
 [[nodiscard]] inline Score llmfit_score(const Fit& fit, const Use& use) noexcept {
   if (fit.level == Level::too_tight) return {};
   const LlmfitUse& weights = llmfit_use(use);

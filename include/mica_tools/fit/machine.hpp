@@ -50,7 +50,7 @@ struct Machine {
   }
 };
 
-/// A description of a machine. Missing fields are those of this machine, or nothing where `ram` is given.
+/// A description of a machine. Missing fields are those of this machine, or unset if `ram` is given.
 struct Description {
   std::optional<std::uint64_t> ram_bytes = {};        // installed
   std::optional<std::uint64_t> available_bytes = {};  // nine tenths of ram_bytes
@@ -68,7 +68,7 @@ struct Description {
   const std::string folder = root + "/sys/class/drm/";
   std::uint64_t sum = 0;
   io::detail::for_each_beside(folder, [&](int, std::string_view name) {
-    const bool is_card = name.starts_with("card") && name.find('-') == name.npos;  // card0-DP-1 is a plug
+    const bool is_card = name.starts_with("card") && name.find('-') == name.npos;  // card0-DP-1: a connector
     if (is_card)
       sum += budget::detail::read_number(join(folder, name, "/device/mem_info_vram_total")).value_or(0);
     return true;

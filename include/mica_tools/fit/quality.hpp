@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One number for the quality of a fit: the thousand millions of weights that a dense model of January 2025
+// One number for the quality of a fit: the billions (10^9) of weights that a dense model of January 2025
 // would need for the same quality.
 //
 //   size      weights; of a mixture the geometric mean of all weights and of those that a token uses
@@ -9,12 +9,12 @@
 //   purpose   x 4 for the use that the model was made for, / 2 for other uses (use_factor)
 //
 // The date: Qwen3 1.7B, 4B, 8B, 14B and 32B are as good as Qwen2.5 3B, 7B, 14B, 32B and 72B of seven months
-// before (Qwen3 technical report, arXiv 2505.09388). With six months this holds for all five. For the best
-// models of a time it is 3.5 months (C. Xiao et al., Densing Law of LLMs, arXiv 2412.04315).
+// before (Qwen3 technical report, arXiv 2505.09388). A doubling in six months agrees with all five pairs. For
+// the best models of each time it is 3.5 months (C. Xiao et al., Densing Law of LLMs, arXiv 2412.04315).
 //
-// Limit: models of one size and month have one number, whoever made them. A date says nothing about a model
-// that was trained on other data than its contemporaries. Scores of benchmarks are not used, since none was
-// measured for all models by one party in one way.
+// Limit: all models of one size and month have the same number, whatever their publisher and their training
+// data. Benchmark scores are not used, since no benchmark was measured for all of these models by one party
+// in one way.
 #pragma once
 
 #include "mica_tools/fit/select.hpp"
@@ -36,8 +36,8 @@ struct Quality {
 /// Months in which the size of an equally good model halves.
 inline constexpr int doubling_months = 6;
 
-/// The weights of a dense model that is as good as one with these: all, and those that a token uses. Without
-/// experts the weights that it does not use are tables.
+/// The weights of a dense model that is as good as one with `all` weights, of which a token uses `active`.
+/// Without experts, the unused weights are rows of embedding tables, and do not count.
 [[nodiscard]] inline double dense_weights(double all, double active, double experts) noexcept {
   return experts == 0 ? active : std::sqrt(all * active);
 }

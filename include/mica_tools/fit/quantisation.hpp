@@ -59,11 +59,11 @@ inline constexpr double mlx_group_bits = 2 * 16.0 / 64;
   return detail::number_of(name, known, unknown);
 }
 
-/// The fraction of its weights that a model is worth in a quantisation; by its bits a weight for names that
-/// are not here. llama.cpp's page on its perplexity tool has the perplexity of Llama 3 8B in each (6.2332 in
-/// F16), and that of Llama 2 7B and 70B (5.7985, 3.4313): the logarithm falls by 0.156 if the weights double.
-/// So the fraction is 2^(-ln(perplexity / 6.2332) / 0.156). That of mlx-4bit is that of Q4_1, which has as
-/// many bits of scales.
+/// The worth of a quantisation; from its bits per weight for names that are not in the table. llama.cpp's
+/// page on its perplexity tool has the perplexity of Llama 3 8B in each (6.2332 in F16), and that of Llama 2
+/// 7B and 70B (5.7985, 3.4313): its logarithm falls by 0.156 if the weights double. So the worth is
+/// 2^(-ln(perplexity / 6.2332) / 0.156). mlx-4bit has the worth of Q4_1, whose scales have as
+/// many bits.
 [[nodiscard]] constexpr double worth_of(std::string_view name, double bits) noexcept {
   constexpr detail::Named known[] = {
       {"Q8_0", 1.0},    {"Q6_K", 0.98},   {"Q5_K_M", 0.96},   {"Q5_K_S", 0.93},  {"Q5_1", 0.93},

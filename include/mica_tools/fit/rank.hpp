@@ -7,7 +7,7 @@
 //   streamed   weights are read from the disk for each token: by speed
 //   too tight  does not run: by the missing memory
 //
-// Speed beyond that of the use counts for nothing, and so does memory that remains.
+// In the tier quick, speed beyond that of the use does not count, and neither does memory that remains.
 #pragma once
 
 #include "mica_tools/fit/quality.hpp"
@@ -22,7 +22,7 @@
 
 namespace mica::fit {
 
-/// How near a fit is to what a use needs.
+/// How near a fit is to the requirements of a use.
 enum class Tier : std::uint8_t { quick, limited, streamed, too_tight };
 
 [[nodiscard]] constexpr std::string_view name(Tier tier) noexcept {
@@ -30,7 +30,7 @@ enum class Tier : std::uint8_t { quick, limited, streamed, too_tight };
   return names[static_cast<std::size_t>(tier)];
 }
 
-/// The context that a use needs of a fit: less if less was requested.
+/// The context that a use requires of a fit: the requested one if that is shorter.
 [[nodiscard]] constexpr std::size_t needed_context(const Fit& fit, const Use& use) noexcept {
   return std::min(use.tokens, fit.wanted);
 }
@@ -43,14 +43,14 @@ enum class Tier : std::uint8_t { quick, limited, streamed, too_tight };
   return quick ? Tier::quick : Tier::limited;
 }
 
-/// A fit and its place.
+/// A fit, its tier and its quality.
 struct Ranked {
   Fit fit;                      // as the Selector chose it
   Tier tier = Tier::too_tight;  // for the use
   Quality quality;              // for the use
 };
 
-/// Whether a comes before b. Equal fits of a tier are ordered by speed, quality and name.
+/// Whether a comes before b. Ties within a tier are decided by speed, then quality, then name.
 [[nodiscard]] inline bool before(const Ranked& a, const Ranked& b) noexcept {
   if (a.tier != b.tier) return a.tier < b.tier;
   if (a.tier == Tier::too_tight) {

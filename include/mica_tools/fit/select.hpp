@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a candidate and a machine to one configuration. If a speed is requested, these come first: the
-// requested context, headroom, and that speed; in each mode the best quantisation for which this is possible.
-// The first mode with Q4_K_M or better is taken, else the mode with the best one. A model that is too slow in
-// Q4_K_M is too slow: fewer bits are for memory.
+// From a candidate and a machine to one configuration. If a speed is requested, each mode is first tried with
+// the requested context, headroom and that speed, in the best quantisation that has all three. The first mode
+// with Q4_K_M or better is taken, else the mode with the best quantisation. Fewer bits than Q4_K_M may save
+// memory, but do not count as a way to the requested speed.
 //
 // Otherwise modes are tried from the fastest down; in a mode
 //
@@ -30,10 +30,10 @@ namespace mica::fit {
 inline constexpr std::size_t default_context = 8192, min_context = 1024;
 
 /// Bytes of an engine for graphics cards beside weights, keys and values: the context of its driver and its
-/// buffers. An estimate, llmfit's.
+/// buffers. An estimate of llmfit.
 inline constexpr std::uint64_t gpu_margin_bytes = std::uint64_t{512} << 20;
 
-/// The part of the rate of a card's memory that engines reach when they write: llmfit's.
+/// The part of a card's bandwidth that engines reach when they decode: llmfit's number.
 inline constexpr double gpu_part = 0.55;
 
 /// Tokens of the prompt that a step reads, here as in `mica run`.
@@ -44,7 +44,7 @@ struct Request {
   std::size_t max_context = 0;  // tokens; 0: default_context
   double min_decode = 0;        // tokens per second
 
-  /// The requested tokens of a model that was trained for as many.
+  /// The requested context, for a model that was trained for that length or more.
   [[nodiscard]] std::size_t context() const noexcept {
     return max_context == 0 ? default_context : max_context;
   }
@@ -61,7 +61,7 @@ struct Fit {
   double experts = 0;             // those of all experts
   std::size_t n_ctx_train = 0;    // tokens
   std::size_t requested = 0;      // tokens of context: at most n_ctx_train
-  std::size_t wanted = 0;         // tokens of context: also if n_ctx_train is less
+  std::size_t wanted = 0;         // tokens of context, not limited by n_ctx_train
   Setting setting;                // the chosen one
   std::string quantisation;       // its name
   double penalty = 0, worth = 1;  // of the quantisation
@@ -75,7 +75,7 @@ struct Fit {
   std::size_t max_context_that_fits = 0;  // tokens that fit in this mode and quantisation; 0: not computed
   std::vector<std::string> notes;         // sentences for users
 
-  /// Whether memory is an estimate: of other engines, by our plan and a margin.
+  /// Whether memory is an estimate: that of another engine, from mica's plan and a margin.
   [[nodiscard]] bool estimated() const noexcept { return mode != Mode::cpu && mode != Mode::streamed; }
 };
 
@@ -175,7 +175,7 @@ class Selector {
       if (mode == Mode::streamed || (best && best->worth >= enough)) continue;
       for (std::size_t i = 0; i < candidate.ladder().size(); ++i) {
         if (best && best->worth >= candidate.ladder()[i].worth) break;
-        // Bits fewer than the reference's are for memory and not for speed.
+        // Fewer bits than the reference may save memory, not make a slow model quick.
         if (i == reference + 1 &&
             described(candidate, mode, {reference, n_ctx}).decode < requested_.min_decode)
           break;
@@ -192,7 +192,7 @@ class Selector {
   /// The best quantisation that fits, with headroom where requested.
   [[nodiscard]] std::optional<Setting> first(Candidate& candidate, Mode mode, std::size_t n_ctx,
                                              bool spacious) const {
-    // Of streamed weights more bits would take more time of the disk, and of slow models more of memory.
+    // More bits would make streamed weights and slow models slower still.
     const bool streamed = mode == Mode::streamed;
     const std::size_t begin = streamed || requested_.min_decode > 0 ? candidate.reference() : 0;
     const std::size_t end = streamed ? begin + 1 : candidate.ladder().size();
@@ -220,8 +220,8 @@ class Selector {
     if (!setting.streamed) return {};
     return plan::reads_of(candidate.work(setting), candidate.plan(setting), chunk_tokens);
   }
-  /// The sum of the times of all bytes that a token reads. Of cards: bytes by the part of their rate that
-  /// engines reach.
+  /// Tokens per second: 1 / the time in which a token reads its bytes. On cards: at gpu_part of their
+  /// bandwidth.
   [[nodiscard]] double decode(Candidate& candidate, const Fit& fit) const {
     const plan::Work work = candidate.work(fit.setting);
     const double on_cpu =
@@ -231,7 +231,7 @@ class Selector {
     const Parts weights = candidate.weights(fit.setting.quantisation);
     const double header = candidate.ladder()[fit.setting.quantisation].recipe || candidate.row() == nullptr
                               ? work.decode_bytes() - work.kv_bytes
-                              : weights.active;  // what is no GGUF
+                              : weights.active;  // a format that GGUF does not have
     const double all_on_card = (header + work.kv_bytes) / rate;
     if (fit.mode == Mode::gpu) return 1 / all_on_card;
     if (fit.mode == Mode::moe_offload) {

@@ -20,8 +20,8 @@ struct Use {
   std::size_t tokens;     // of context
 };
 
-/// People read 238 words a minute (M. Brysbaert, 2019, doi 10.1016/j.jml.2019.104047): some 5 tokens a
-/// second. Thoughts are not read, and are often longer than the answer: twice that.
+/// People read 238 words a minute (M. Brysbaert, 2019, doi 10.1016/j.jml.2019.104047): about 5 tokens a
+/// second. Thoughts are not read and are often longer than the answer, so `reasoning` needs twice that.
 inline constexpr std::array<Use, 4> uses = {{
     {"general", 5, 4096},
     {"coding", 5, 8192},

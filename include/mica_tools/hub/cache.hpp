@@ -44,7 +44,7 @@ struct Snapshot {
 /// Other processes may change the folder at any time, so a result may be outdated as soon as it is returned.
 class Cache {
  public:
-  /// The folder need not exist: it has no repositories then.
+  /// The folder need not exist; then the cache is empty.
   explicit Cache(std::string folder) : folder_(std::move(folder)) {}
 
   /// HF_HUB_CACHE, else `hub` in the folder of Hugging Face's tools. Raises ErrorCode::usage when the
@@ -58,7 +58,7 @@ class Cache {
     return Cache(home + "/hub");
   }
 
-  /// Paths of the folder, of a repository in it, of the bytes of a file, and of its lock; none need exist.
+  /// Paths of the cache, of a repository, of a blob, and of its lock. They need not exist.
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
   [[nodiscard]] std::string repo_folder(std::string_view repo) const {
     return join(folder_, "/", folder_name(repo));
@@ -102,7 +102,7 @@ class Cache {
   }
 
   /// Gives the blob of a file its name in a snapshot. On a file system without links the blob itself moves
-  /// there. Raises ErrorCode::file when the system does not let it, failed for a full disk.
+  /// there. Raises ErrorCode::file when this fails, failed for a full disk.
   void add(std::string_view repo, std::string_view commit, const File& file) const;
   /// Stores the commit of a revision. Raises as io::AtomicFile.
   void set_commit(std::string_view repo, std::string_view revision, std::string_view commit) const;

@@ -41,7 +41,7 @@ namespace mica::hub {
 /// How a download asks for bytes, and when it gives up.
 struct DownloadOptions {
   std::uint64_t piece_bytes = std::uint64_t{4} << 20;  ///< bytes of a request; each connection has one buffer
-  std::size_t patience = 6;               ///< failures in a row, of all connections, that end the download
+  std::size_t patience = 6;               ///< failures in a row, of all connections; one more is an error
   std::chrono::milliseconds pause{1000};  ///< after the first failure; then it doubles
   std::chrono::milliseconds look{100};    ///< between two calls of Watch::stop
   remote::Options remote = slow_line();   ///< token and stop are set by the download
@@ -58,7 +58,7 @@ struct DownloadOptions {
 
 namespace detail {
 
-/// The server's file has another size than the listing has, so no byte of it is of use.
+/// The server's file has another size than the listing has, so its bytes are useless.
 class OtherSize : public Error {
  public:
   OtherSize(std::string_view name, std::uint64_t listed, std::uint64_t found)
@@ -91,7 +91,7 @@ class Download {
   /// Bytes that are on the disk.
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
   /// False when `watch` stopped it; finished pieces stay for the next run. Raises as remote::Client::get(),
-  /// failed when it cannot be written, file when the size or the sum is not that of the listing: the file is then
+  /// `failed` when bytes cannot be written, `file` when size or sum differ from the listing; the file is then
   /// removed. progress: called with the bytes of this file.
   [[nodiscard]] bool run(const Watch& watch, const std::function<void(std::uint64_t)>& progress);
 

@@ -18,7 +18,7 @@ struct File {
 
 struct Listing {
   std::string repo;         // as the hub spells it
-  std::string commit;       // of the revision that was asked for
+  std::string commit;       // of the requested revision
   std::vector<File> files;  // GGUF files alone
 };
 

@@ -73,7 +73,7 @@ namespace detail {
          !is_edge(text.back()) && text.find("--") == text.npos && text.find("..") == text.npos;
 }
 
-/// The position of the slash behind ORG/REPO; the size of a text without one.
+/// The position of the slash after ORG/REPO; the size of the text if there is none.
 [[nodiscard]] inline std::size_t end_of_repo(std::string_view text) noexcept {
   const std::size_t first = text.find('/');
   return first == text.npos ? text.size() : std::min(text.find('/', first + 1), text.size());

@@ -30,11 +30,11 @@
 
 namespace mica::hub {
 
-/// The endings of both files, behind the path of the blob.
+/// The suffixes of both files, after the path of the blob.
 inline constexpr std::string_view incomplete_suffix = ".mica.incomplete";
 inline constexpr std::string_view pieces_suffix = ".mica.pieces";
 
-/// The code of an error of the file system: failed for a full disk, else file.
+/// The code for an errno of the file system: failed for a full disk, else file.
 [[nodiscard]] inline ErrorCode code_of(int error) noexcept {
   return error == ENOSPC || error == EDQUOT || error == EFBIG ? ErrorCode::failed : ErrorCode::file;
 }
@@ -43,8 +43,8 @@ inline constexpr std::string_view pieces_suffix = ".mica.pieces";
 /// pieces.
 class PartialFile {
  public:
-  /// Opens the files that an earlier run left, or creates them. path: that of the file in its repository.
-  /// Raises ErrorCode::file when the system does not let it, failed for a full disk.
+  /// Opens the files that an earlier run left, or creates them. path: the file's path in its repository.
+  /// Raises ErrorCode::file when they cannot be opened or created, failed for a full disk.
   PartialFile(std::string blob, std::uint64_t bytes, std::uint64_t piece_bytes, std::string path)
       : blob_(std::move(blob)), path_(std::move(path)), bytes_(bytes), piece_bytes_(piece_bytes) {
     finished_.resize(static_cast<std::size_t>((bytes + piece_bytes - 1) / piece_bytes));
@@ -53,11 +53,11 @@ class PartialFile {
     if (!read_notes()) begin();
   }
 
-  /// The path of the bytes, and that of the notes: both beside the blob.
+  /// The paths of both files.
   [[nodiscard]] std::string incomplete_path() const { return join(blob_, incomplete_suffix); }
   [[nodiscard]] std::string pieces_path() const { return join(blob_, pieces_suffix); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // of the whole file
-  /// The number of pieces; which of them are noted as written; where each begins, and its bytes.
+  /// The number of pieces; whether a piece is noted as written; its first byte in the file, and its size.
   [[nodiscard]] std::size_t pieces() const noexcept { return finished_.size(); }
   [[nodiscard]] bool is_finished(std::size_t piece) const { return finished_[piece]; }
   [[nodiscard]] std::uint64_t first_byte(std::size_t piece) const noexcept { return piece * piece_bytes_; }
@@ -91,7 +91,7 @@ class PartialFile {
     MICA_CHECK(got == to.size(), failed, incomplete_path(), ": reading failed at byte ", offset + got, ": ",
                errno == 0 ? "the file has become shorter" : io::detail::errno_text(errno));
   }
-  /// Gives the file its name. Raises ErrorCode::failed when the system does not let it.
+  /// Gives the file its name. Raises ErrorCode::failed when this fails.
   void commit() {
     MICA_CHECK(::fsync(data_.get()) == 0, failed, incomplete_path(),
                ": bringing bytes to the disk failed: ", io::detail::errno_text(errno));
@@ -117,10 +117,10 @@ class PartialFile {
     MICA_CHECK(written == from.size(), failed, path, ": writing failed at byte ", offset + written, ": ",
                io::detail::errno_text(errno));
   }
-  /// The first line of the notes without the path, which may differ: another file may have the same bytes.
+  /// The first line of the notes without the path, which may differ: two files may have the same bytes.
   [[nodiscard]] std::string header() const { return join("mica pieces 2 ", bytes_, " ", piece_bytes_, " "); }
 
-  /// False when the notes are not of this file. A last line without a line feed was not written completely,
+  /// False when the notes belong to another file. A last line without a line feed was not written completely,
   /// and is not used.
   [[nodiscard]] bool read_notes() {
     struct ::stat data {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Short names of models that are published as GGUF files: those of the catalogue (fit/catalogue.hpp), which
-// has their repositories. A name with a quantisation behind a colon is that quantisation.
+// has their repositories. NAME:QUANT names one quantisation.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -15,14 +15,14 @@
 
 namespace mica::hub {
 
-/// The model of a short name or of a shape's name, with the repository `gguf`; null when there is none.
+/// The row of a short name or of a shape's name, if it has a repository of GGUF files; else null.
 /// Requires lower case.
 [[nodiscard]] constexpr const fit::Row* find_published(std::string_view name) noexcept {
   const fit::Row* const row = fit::find_row(name);
   return row == nullptr || row->gguf.empty() ? nullptr : row;
 }
 
-/// The model of a short name, with or without ":QUANT" behind it, in any case; empty for other texts.
+/// The model of a short name, with or without ":QUANT" after it, in any case; empty for other texts.
 [[nodiscard]] inline std::optional<Name> parse_short_name(std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const fit::Row* const found = find_published(remote::detail::lower(text.substr(0, colon)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Downloads of the cache that did not end, whether or not a process continues them now. Not here: those of other
-// tools, whose files have other names.
+// Unfinished downloads of the cache, whether or not a process continues them now. Those of other tools are
+// not listed; their files have other names.
 #pragma once
 
 #include "mica/budget/size.hpp"
@@ -28,7 +28,7 @@
 
 namespace mica::hub {
 
-/// A download that did not end.
+/// An unfinished download.
 struct Unfinished {
   std::string sha256;        // of the whole file, by the hub
   std::string path = {};     // in the repository; empty: not known
@@ -36,7 +36,7 @@ struct Unfinished {
   std::uint64_t of = 0;      // 0: not known
   bool in_progress = false;  // a process continues it now
 
-  /// Whether a name means it, or another shard of the same model; a name without a file and a quantisation means all of its repository.
+  /// Whether a name means it or another shard of its model. Without file and quantisation: always.
   [[nodiscard]] bool is_meant_by(const Name& name) const {
     if (!name.file.empty()) return detail::prefix_of(path) == detail::prefix_of(name.file);
     return name.quant.empty() || detail::upper(detail::quant_of(path)) == detail::upper(name.quant);
@@ -51,15 +51,15 @@ struct Unfinished {
 
 namespace detail {
 
-/// The lock of a download if no process has it; empty if one has. Where there is no file of it, or locks are not
-/// known, nothing is locked.
+/// The lock of a download; empty if another process has it. If the lock file is missing, or the file system
+/// has no locks, the download counts as free, and nothing is locked.
 [[nodiscard]] inline std::optional<io::detail::Descriptor> free_lock(const std::string& path) {
   io::detail::Descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return std::nullopt;
   return fd;
 }
 
-/// Reads size and path from the first line of the notes of pieces; leaves both if they are damaged.
+/// Sets size and path from the first line of the .mica.pieces file; changes neither if the line is damaged.
 inline void read_first_line(const std::string& notes, Unfinished& to) {
   const std::string text = remote::detail::small_file(notes);
   std::string_view line(text);
@@ -78,7 +78,7 @@ inline void read_first_line(const std::string& notes, Unfinished& to) {
 
 }  // namespace detail
 
-/// The unfinished downloads of a repository, by their sums.
+/// The unfinished downloads of a repository, sorted by SHA-256.
 [[nodiscard]] inline std::vector<Unfinished> unfinished(const Cache& cache, std::string_view repo) {
   std::vector<Unfinished> found;
   for (const std::string& name : detail::names_in(cache.repo_folder(repo) + "/blobs")) {

@@ -48,7 +48,7 @@ struct Variant {
   [[nodiscard]] const std::string& path() const noexcept { return files.front().path; }
   /// The path without the number of the shard and the ending.
   [[nodiscard]] std::string prefix() const { return detail::prefix_of(path()); }
-  /// "m-Q8_0 has 2 of 3 shards; missing: 2", "m-Q8_0.gguf is listed twice"; empty if all files are there, each once.
+  /// "m-Q8_0 has 2 of 3 shards; missing: 2", "m-Q8_0.gguf is listed twice"; empty: no fault.
   [[nodiscard]] std::string fault() const;
 };
 
@@ -89,7 +89,7 @@ namespace detail {
   return {};
 }
 
-/// Whether a GGUF file is no model: a vision tower, an importance matrix.
+/// Whether a GGUF file is a vision tower or an importance matrix, and not a model.
 [[nodiscard]] inline bool is_companion(std::string_view path) {
   const std::string name = remote::detail::lower(path.substr(path.rfind('/') + 1));
   return name.find("mmproj") != name.npos || name.find("imatrix") != name.npos;
@@ -171,7 +171,7 @@ namespace detail {
   return variants;
 }
 
-/// Those of all_variants_of() whose shards are there, each once. A whole file comes before shards of the same name.
+/// The variants without a fault. Of variants with the same prefix, the one with the fewest shards.
 [[nodiscard]] inline std::vector<Variant> variants_of(std::span<const File> files) {
   std::vector<Variant> variants = all_variants_of(files);
   std::erase_if(variants, [](const Variant& each) { return !each.fault().empty(); });
@@ -184,7 +184,7 @@ namespace detail {
   return variants;
 }
 
-/// The variant that a name with a file or a quantisation means; null when there is none, or the name has
+/// The variant that a name means by its file or its quantisation; null if there is none, or if the name has
 /// neither. Names compare without case, then as recipes: MXFP4_MOE is MXFP4, Q4_K is Q4_K_M. Raises
 /// ErrorCode::usage for a quantisation that several files have.
 [[nodiscard]] inline const Variant* find_variant(std::span<const Variant> variants, const Name& name) {
@@ -214,8 +214,8 @@ namespace detail {
   return found;
 }
 
-/// Raises ErrorCode::file for a name that no variant of the files of a repository has: with the faults of shards,
-/// and a list of the variants that are there.
+/// Raises ErrorCode::file for a name that fits no variant of a repository. The message has the faults of
+/// shards, and lists the available variants.
 [[noreturn]] inline void refuse_unknown(std::span<const File> files, const Name& name) {
   const std::vector<Variant> variants = variants_of(files);
   std::string faults;

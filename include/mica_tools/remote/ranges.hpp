@@ -56,7 +56,7 @@ class Ranges final : public gguf::RangeReader {
       to = to.subspan(n);
     }
   }
-  /// Three times what was read, from first_bytes to piece_bytes of the options.
+  /// Three times the bytes read so far, from first_bytes to piece_bytes of the options.
   [[nodiscard]] std::uint64_t next_bytes(std::uint64_t had) const noexcept override {
     return std::min(std::max(3 * had, client_->options().first_bytes), client_->options().piece_bytes);
   }

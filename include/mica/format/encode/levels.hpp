@@ -35,7 +35,7 @@ struct Integers {
   [[nodiscard]] static constexpr float nearest(float t) noexcept { return whole(clamped(t, low, high)); }
 
   /// Every number becomes the nearest level.
-  /// In two loops: gcc makes branches of comparisons that go into a sum, and no vectors of branches.
+  /// Two loops, since gcc compiles comparisons inside a sum to branches, and does not vectorise branches.
   template <std::size_t n>
   static constexpr void settle(float (&t)[n]) noexcept {
     float inside[n] = {};

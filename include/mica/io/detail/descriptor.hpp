@@ -45,7 +45,7 @@ class Descriptor {
   }
 
  private:
-  /// at_end: errno where a call transfers nothing.
+  /// at_end: the errno to set when a call transfers 0 bytes.
   template <class Call, class Byte>
   std::size_t transfer(Call call, std::uint64_t offset, std::span<Byte> all, int at_end) const noexcept {
     std::size_t done = 0;

@@ -23,7 +23,7 @@
 #define MICA_ABI_BASELINE baseline
 #endif
 
-/// a_b: of the words as they are, and after their macros are replaced.
+/// Both make a_b of two words; the second expands macros in the words first.
 #define MICA_ABI_JOIN_(a, b) a##_##b
 #define MICA_ABI_JOIN(a, b) MICA_ABI_JOIN_(a, b)
 

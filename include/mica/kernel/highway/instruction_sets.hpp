@@ -58,7 +58,7 @@ enum class Beside {
   return instruction_sets(hwy::SupportedTargets() & compiled_targets(), Beside::here);
 }
 
-/// Takes what is better from all kernels, for the rest of the process. Call it before the first kernel.
+/// Disables better instruction sets in all kernels, for the rest of the process. Call it before any kernel.
 inline void limit_to(const InstructionSet& set) {
   ByteDots::use(set.byte_dots);
   MatrixUnit::use(set.matrix_unit);

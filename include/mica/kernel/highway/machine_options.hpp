@@ -46,7 +46,7 @@ class ByteDots : public MachineOption<ByteDots> {
   static constexpr std::string_view name = "NEON_DOT";
 #endif
 
-  /// Whether kernels are compiled both ways for a target of Highway's: not where the flags settle it.
+  /// Whether kernels are compiled with and without byte dots for a target; false where the flags decide.
   [[nodiscard]] static constexpr bool beside(std::string_view target) noexcept {
 #if defined(MICA_NO_BYTE_DOTS)
     return target.empty();

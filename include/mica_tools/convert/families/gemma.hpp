@@ -92,7 +92,7 @@ inline void write_gemma3_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
-/// Norm weights get the 1 that the checkpoint leaves out; so in Gemma 2 and 3.
+/// 1 is added to norm weights, which the checkpoint leaves out; also in Gemma 2 and 3.
 inline constexpr Family gemma = {.arch = "gemma",
                                  .model_types = "gemma",
                                  .tables = detail::gemma_tables,

@@ -37,13 +37,13 @@ inline void write_qwen3_moe_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
-/// Qwen 2 and 2.5; like the next three without windows, or refused.
+/// Qwen 2 and 2.5. A model with windows is refused, here and in the next three families.
 inline constexpr Family qwen2 = {.arch = "qwen2",
                                  .model_types = "qwen2",
                                  .tables = detail::qwen_tables,
                                  .write_keys = detail::write_qwen_keys};
 
-/// Weights of the chosen experts do not sum to 1, or the model is refused.
+/// A model is refused if the weights of the chosen experts sum to 1.
 inline constexpr Family qwen2moe = {.arch = "qwen2moe",
                                     .model_types = "qwen2_moe",
                                     .tables = detail::qwen_tables,
@@ -56,7 +56,7 @@ inline constexpr Family qwen3 = {.arch = "qwen3",
                                  .defaults = {.head_dim = 128},
                                  .write_keys = detail::write_qwen_keys};
 
-/// Weights of the chosen experts sum to 1, or the model is refused.
+/// A model is refused if the weights of the chosen experts do not sum to 1.
 inline constexpr Family qwen3moe = {.arch = "qwen3moe",
                                     .model_types = "qwen3_moe",
                                     .tables = detail::qwen_tables,
