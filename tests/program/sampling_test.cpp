@@ -182,7 +182,7 @@ TEST_CASE("a chat sets samplers for its next answer") {
   CHECK(ran.code == 0);
   for (const char* said :
        {"mirostat is 2, from the next answer on", "dry_multiplier is 0.8", "samplers is top_k;temp",
-        "/set typical needs a number from 0 to 1, found '2'.", "did you mean xtc_probability?"})
+        "/set typical needs a number from 0 to 1, found '2'.", "Did you mean xtc_probability?"})
     CHECK_MESSAGE(has(ran.err, said), ran.err);
 }
 
