@@ -81,7 +81,7 @@ void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) 
                larger_context(verb_, model_, generate_.keep_first + 2));
   }
   MICA_CHECK(prompt <= remaining, limit, "the prompt has ", prompt, prompt == 1 ? " token" : " tokens",
-             "; the context of ", n_ctx, " has capacity for ", remaining, "; use ",
+             ", and the context (-c ", n_ctx, ") has space for ", remaining, "; use ",
              larger_context(verb_, model_, n_ctx - remaining + prompt + 1));
 }
 

@@ -61,11 +61,11 @@ std::string parts_text(const plan::Question& question, const plan::Plan& plan) {
   return text;
 }
 
-/// "Runs from --memory 201.3MiB on, with 16 tokens of context": no "with" if nothing must change.
+/// "The minimum is --memory 201.3MiB, with 16 tokens of context": no "with" if nothing must change.
 std::string min_text(const gguf::Document& document, const plan::Question& question, plan::Adjustable free) {
   const plan::Fallback min = smallest_fallback(document, question, free);
   const std::string changes = plan::differences(question, min);
-  return join("Runs from --memory ", budget::size_word(min.plan.peak_bytes), " on",
+  return join("The minimum is --memory ", budget::size_word(min.plan.peak_bytes),
               changes.empty() ? "" : join(", with ", changes));
 }
 
@@ -139,8 +139,8 @@ std::string refusal(const gguf::Document& document, const plan::Question& questi
   known.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];  // counted once
   const std::string solutions = ways_out(document, known, plan.n_ctx, budget);
   return join("needs ", budget::size_text(plan.peak_bytes), ", budget ", budget::size_text(budget), " (",
-              parts_text(question, plan), ").  ",
-              solutions.empty() ? "" : join("Fits with ", solutions, ".  "), min_text(document, known, free));
+              parts_text(question, plan), "). ", solutions.empty() ? "" : join("Fits with ", solutions, ". "),
+              min_text(document, known, free));
 }
 
 std::optional<plan::Fallback> fallback_within(const gguf::Document& document, const plan::Question& question,

@@ -31,7 +31,7 @@ namespace mica::program {
 /// The choices that run, chat and complete may change: those that no flag sets.
 [[nodiscard]] plan::Adjustable freedom_of(const RunningOptions& options);
 
-/// "needs ..., budget ... (weights ..., kv ... at N tokens, ...).  Fits with -c N ....  Runs from --memory
+/// "needs ..., budget ... (weights ..., kv ... at N tokens, ...). Fits with -c N .... The minimum is --memory
 /// SIZE on, with ..." for a plan above the budget. All accounts are named, and add up to what it needs. free:
 /// what may change.
 [[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,

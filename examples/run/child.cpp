@@ -46,7 +46,7 @@ std::string in_child(const std::function<std::string()>& work) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return path;
   MICA_CHECK(WIFEXITED(status), failed, "the download was ended by signal ", WTERMSIG(status),
-             "; what was read stays, and the same command continues");
+             "; the downloaded part is kept; the same command continues");
   ::_exit(code_after_signals(WEXITSTATUS(status)));
 }
 

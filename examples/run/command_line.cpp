@@ -111,7 +111,7 @@ class Reader {
   [[noreturn]] void refuse(const std::string& word) const {
     const std::string name = word.substr(0, word.find('='));
     if (word.find(' ') != std::string::npos)
-      raise(ErrorCode::usage, "unknown flag ", escaped(name), ".  Write text that begins with - after --.");
+      raise(ErrorCode::usage, "unknown flag ", escaped(name), ". Write text that begins with - after --.");
     // One dash is often typed in place of two.
     std::string near = suggestion(name, flags_.names());
     if (near.empty() && !name.starts_with("--")) near = suggestion("-" + name, flags_.names());

@@ -72,7 +72,7 @@ std::string completion_script(std::string_view shell) {
   if (shell == "zsh") return zsh_completion(shell_verbs());
   if (shell == "fish") return fish_completion(shell_verbs());
   raise(ErrorCode::usage, "completion: unknown shell '", escaped(shell), "'.",
-        suggestion(shell, completion_shells()), "  Known: ", words_joined(completion_shells()));
+        suggestion(shell, completion_shells()), " Known: ", words_joined(completion_shells()));
 }
 
 std::string completion_file(std::string_view shell) {

@@ -252,7 +252,7 @@ std::string fit_summary(const Ranked& first, const fit::Use& use, bool all) {
   std::string text = first.tier == fit::Tier::quick
                          ? std::string(all ? "Best here: " : "Best of these: ")
                          : join("Nothing is quick here (", fixed(use.min_decode, 0), " tokens/s with ",
-                                fit::needed_context(fit, use), " tokens and headroom).  Nearest: ");
+                                fit::needed_context(fit, use), " tokens and headroom). Nearest: ");
   text += join(cell_text(fit.title), " in ", fit.quantisation, ", ", fit::name(fit.mode), ", ",
                memory_text(fit.need), " of ", memory_text(fit.available), ", about ",
                fixed(fit.decode, fit.decode < 10 ? 1 : 0), " tokens/s");
@@ -274,7 +274,7 @@ std::string fit_hint(std::span<const Ranked> rows) {
       pulls ? "GPU, MoE offload and CPU+GPU are modes of other engines: mica pull MODEL:TYPE downloads the "
               "file; mica run uses the processor alone.\n"
             : "",
-      has_none ? "Of a row without a command no GGUF file is known; mica pull cannot download it.\n" : "");
+      has_none ? "Rows without a command: no GGUF file is known, so mica pull cannot download them.\n" : "");
 }
 
 std::string machine_text(const fit::Machine& machine) {
@@ -283,10 +283,10 @@ std::string machine_text(const fit::Machine& machine) {
                           " available, ", machine.cores, machine.cores == 1 ? " core" : " cores", ", ",
                           rate_text(machine.speed.read_bytes), " (", machine.speed.basis, ")");
   if (machine.unified) text += ", shared with the graphics processor";
-  if (card) text += join(", a card of ", size_text(machine.vram_bytes));
+  if (card) text += join(", graphics cards with ", size_text(machine.vram_bytes));
   if (card && machine.vram_rate > 0)
     text += join(", ", rate_text(machine.vram_rate), " (", machine.vram_basis, ")");
-  if (!card && !machine.unified) text += ", no card";
+  if (!card && !machine.unified) text += ", no graphics card";
   for (const std::string& note : machine.notes) text += "; " + note;
   return text;
 }
@@ -296,7 +296,7 @@ std::string fit_table(std::span<const Ranked> rows, bool max) {
                                         {"context", true}, {"memory", true},  {"of it", true},
                                         {"mode", false},   {"level", false},  {"tokens/s", true},
                                         {"tier", false},   {"quality", true}, {"", false}};
-  if (max) columns.insert(columns.begin() + 4, {"most", true});
+  if (max) columns.insert(columns.begin() + 4, {"max context", true});
   Table table(columns);
   for (const Ranked& row : rows) {
     const Fit& fit = row.fit;
@@ -335,16 +335,16 @@ std::string explanation(const fit::Machine& machine, const fit::Use& use, fit::C
                           fit.setting.n_ctx, " tokens, keys and values in ", kv::name(fit.setting.element),
                           ", ", fit::name(fit.mode), ": ", fit::name(fit.level), "\n");
   text += join("  needed      ", our_sum(candidate, fit), "\n");
-  text += join("  available   ", memory_text(fit.available), ", of the fuller pool ",
-               percent(fit::utilisation(fit.need, fit.available)), " needed",
-               fit::has_headroom(fit.need, fit.available) ? ", a fifth more is left"
-                                                          : ", less than a fifth more is left",
-               fit.mode == Mode::gpu ? join("; a card of ", size_text(fit.recommended), " is recommended")
-                                     : std::string(),
-               "\n");
+  text += join(
+      "  available   ", memory_text(fit.available), ", of the fuller pool ",
+      percent(fit::utilisation(fit.need, fit.available)), " needed",
+      fit::has_headroom(fit.need, fit.available) ? ", with 20 % headroom" : ", without 20 % headroom",
+      fit.mode == Mode::gpu ? join("; a graphics card with ", size_text(fit.recommended), " is recommended")
+                            : std::string(),
+      "\n");
   if (fit.mode == Mode::cpu)
     text +=
-        "  level       Good with a fifth more, as in llmfit's code; its older pages say Marginal for every "
+        "  level       Good with 20 % headroom, as in llmfit's code; its older pages say Marginal for every "
         "CPU\n";
   text += llmfit_text(config, fit);
   text += calculator_text(config, candidate.weights(fit.setting.quantisation).all, fit);

@@ -86,7 +86,7 @@ void Flag::take(const std::string& value, Source from, const std::string& where)
     fits = fits && store(value, where);
   } catch (const Error& error) {
     const bool named = error.message().starts_with(where);
-    raise(ErrorCode::usage, named ? "" : join(where, ": "), error.message(), ".", likely());
+    raise(ErrorCode::usage, named ? "" : join(where, ": "), sentence(error.message()), likely());
   }
   if (!fits) raise(ErrorCode::usage, where, " needs ", needs, ", found '", escaped(value), "'.", likely());
   if (!collects) values.clear();

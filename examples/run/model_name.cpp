@@ -67,9 +67,9 @@ Wish wish_of(const Verb& verb) {
 }
 
 std::string where_missing(const Verb& verb, const hub::Name& name) {
-  return join(name.text(), ": is not in ", hub::Cache::of_environment().folder(), ", and ",
+  return join(name.text(), ": not found in ", hub::Cache::of_environment().folder(), ", and ",
               verb.offline ? "--offline" : "HF_HUB_OFFLINE",
-              " forbids to ask the hub; mica list shows what is there");
+              " forbids requests to the hub; mica list shows what is there");
 }
 
 /// The path or URL of a model, downloaded where the verb needs its weights.
@@ -189,7 +189,7 @@ void plan_download(const Verb& verb, const FoundModel& found, OpenOptions open, 
   const std::string refused = join(name, ": ", refusal(header, question, plan, budget, free));
   if (!force) {
     raise(ErrorCode::budget, refused,
-          ".  Nothing was downloaded; mica pull --force downloads it all the same");
+          ". Nothing was downloaded; mica pull --force downloads it all the same");
   }
   note(verb, join("mica: ", refused));
 }
@@ -209,7 +209,7 @@ std::string download(const Verb& verb, const FoundModel& found, const Pull& pull
       fetch_files({found.name, found.commit, found.variant.files, cache.folder(), pull.connections}, watch);
   progress.clear();
   if (done) return path;
-  note(verb, "mica: stopped; what was read stays, and the same command continues");
+  note(verb, "mica: interrupted; the downloaded part is kept; the same command continues");
   throw Stop{130, {}};
 }
 

@@ -61,11 +61,11 @@ std::string near_verb(const std::vector<AnyVerb>& verbs, const std::string& name
 Verb& verb_named(const std::vector<AnyVerb>& verbs, const std::string& name) {
   if (Verb* const verb = find_verb(verbs, name)) return *verb;
   if (const ForeignVerb* const verb = find_foreign(foreign::verbs, name))
-    raise(ErrorCode::usage, "there is no verb ", name, ": ", verb->why, ".  See mica help.");
+    raise(ErrorCode::usage, "there is no verb ", name, ": ", verb->why, ". See mica help.");
   if (find_topic(name) != nullptr)
-    raise(ErrorCode::usage, "'", name, "' is a topic, no verb.  See mica help ", name, ".");
+    raise(ErrorCode::usage, "'", name, "' is a topic, no verb. See mica help ", name, ".");
   raise(ErrorCode::usage, "unknown verb '", escaped(name), "', and no file of that name.",
-        suggestion(name, first_words(verbs)), "  See mica help.");
+        suggestion(name, first_words(verbs)), " See mica help.");
 }
 
 /// The text of `mica help NAME`.
@@ -73,7 +73,7 @@ std::string text_about(const std::vector<AnyVerb>& verbs, const std::string& nam
   if (Verb* const verb = find_verb(verbs, name)) return help_text(*verb);
   if (const Topic* const topic = find_topic(name)) return std::string(topic->text);
   if (const ForeignVerb* const verb = find_foreign(foreign::verbs, name))
-    raise(ErrorCode::usage, "there is no verb ", name, ": ", verb->why, ".  See mica help.");
+    raise(ErrorCode::usage, "there is no verb ", name, ": ", verb->why, ". See mica help.");
   std::vector<std::string_view> names = first_words(verbs);
   std::string all;
   for (const Topic& topic : topics()) {
@@ -81,7 +81,7 @@ std::string text_about(const std::vector<AnyVerb>& verbs, const std::string& nam
     all += join(" ", topic.name);
   }
   raise(ErrorCode::usage, "help: no verb and no topic '", escaped(name), "'.", suggestion(name, names),
-        "  Topics:", all, ".  See mica help.");
+        " Topics:", all, ". See mica help.");
 }
 
 /// `mica help` with the words after it.
@@ -225,7 +225,7 @@ void check_environment(const std::vector<AnyVerb>& verbs, const Flags& flags,
     }
     if (!read)
       notes.push_back(join(name, ": no flag has this variable; it is ignored.",
-                           near.best() ? join("  Did you mean ", *near.best(), "?") : std::string()));
+                           near.best() ? join(" Did you mean ", *near.best(), "?") : std::string()));
   }
 }
 
@@ -289,7 +289,7 @@ Request parse(int argc, char** argv) {
     return read(call);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::usage) throw;
-    throw Stop{2, join(verb, ": ", error.message(), "  See mica ", verb, " --help.")};
+    throw Stop{2, join(verb, ": ", sentence(error.message()), " See mica ", verb, " --help.")};
   }
 }
 

@@ -130,7 +130,7 @@ std::vector<Stage> stages_of(std::string_view names) {
     const auto found = std::find_if(std::begin(stage_names), std::end(stage_names),
                                     [&](const StageName& each) { return each.name == name; });
     MICA_CHECK(found != std::end(stage_names), usage, "found '", escaped(given),
-               "', allowed: ", standard_order, ", in any order",
+               "', allowed: ", standard_order, ", in any order.",
                suggestion(name, stage_names, [](const auto& each) { return each.name; }));
     add_stage(stages, found->stage, given);
   }

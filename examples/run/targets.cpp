@@ -55,7 +55,7 @@ void limit_targets(const std::string& best) {
   if (std::find(here.begin(), here.end(), name) != here.end())
     raise(ErrorCode::usage, "--targets ", escaped(best),
           ": this machine has it, but this program was compiled without it; known:", list, ".",
-          known.size() == 1 ? "  -DMICA_NATIVE=OFF compiles all that mica uses." : "");
+          known.size() == 1 ? " -DMICA_NATIVE=OFF compiles all that mica uses." : "");
   raise(ErrorCode::usage, "--targets ", escaped(best),
         ": not an instruction set of this machine and program; known:", list, ".", suggestion(name, known));
 }

@@ -70,9 +70,9 @@ bool adds_up(const std::string& sentence) {
   return std::abs(sum - whole->bytes) <= grain;
 }
 
-/// What follows "Runs from --memory " in a refusal.
+/// What follows "The minimum is --memory " in a refusal.
 std::string min_budget(const Ran& ran) {
-  constexpr std::string_view words = "Runs from --memory ";
+  constexpr std::string_view words = "The minimum is --memory ";
   const std::size_t at = ran.err.find(words);
   REQUIRE_MESSAGE(at != std::string::npos, ran.err);
   return ran.err.substr(at + words.size(), ran.err.find(' ', at + words.size()) - at - words.size());
@@ -203,8 +203,9 @@ TEST_CASE("a plan that does not fit says what a run would change, and a run chan
   const std::string budget = std::to_string(needed - 7 * mib);
   const Ran plan = mica({"plan", model(), "--memory", budget});
   CHECK(plan.code == 4);
-  REQUIRE(has(plan.out, "run             makes it fit: "));
-  const std::size_t at = plan.out.find("makes it fit: ") + 14;
+  constexpr std::string_view uses = "\nmica run uses:            ";
+  REQUIRE(has(plan.out, uses));
+  const std::size_t at = plan.out.find(uses) + uses.size();
   const std::string changes = plan.out.substr(at, plan.out.find('\n', at) - at);
   const Ran ran = mica(Words{"complete", model(), "--memory", budget, "-n", "3", "-p", "Once"});
   CHECK(ran.code == 0);

@@ -232,7 +232,7 @@ TEST_CASE("bash completes every name that the parser of a flag knows") {
 TEST_CASE("a script of an unknown shell is refused with the known ones") {
   const Ran ran = mica({"completion", "zhs"});
   CHECK(ran.code == 2);
-  CHECK(has(ran.err, "unknown shell 'zhs'.  Did you mean zsh?  Known: bash zsh fish"));
+  CHECK(has(ran.err, "unknown shell 'zhs'. Did you mean zsh? Known: bash zsh fish"));
   CHECK(mica({"completion"}).code == 2);
 }
 

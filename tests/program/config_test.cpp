@@ -75,7 +75,7 @@ TEST_CASE("a variable that no flag reads is noted with the one that is near") {
       run.set("MICA_ARG_TOPK", "3").set("MICA_ARG_REPETITIONS", "2").run();  // the second is of bench
   CHECK(ran.code == 0);
   CHECK(ran.err ==
-        "mica: MICA_ARG_TOPK: no flag has this variable; it is ignored.  Did you mean MICA_ARG_TOP_K?\n");
+        "mica: MICA_ARG_TOPK: no flag has this variable; it is ignored. Did you mean MICA_ARG_TOP_K?\n");
 }
 
 TEST_CASE("a value that makes no sense is refused wherever it stands, and the place is named") {
@@ -95,9 +95,9 @@ TEST_CASE("a name that no verb has is noted with its line and what is near, and 
   const Ran ran =
       configured_by("predct = 5\n[rnu]\ntop-k = 1\n[complete]\ntmep = 1\nmin-p = 0.25\n[bench]\nptch = 1\n");
   CHECK(ran.code == 0);
-  CHECK(has(ran.err, "test.toml:1: predct is no flag of any verb; ignored.  Did you mean predict?"));
-  CHECK(has(ran.err, "test.toml:2: [rnu] is no verb; ignored.  Did you mean run?"));
-  CHECK(has(ran.err, "test.toml:5: tmep is no flag of mica complete; ignored.  Did you mean temp?"));
+  CHECK(has(ran.err, "test.toml:1: predct is no flag of any verb; ignored. Did you mean predict?"));
+  CHECK(has(ran.err, "test.toml:2: [rnu] is no verb; ignored. Did you mean run?"));
+  CHECK(has(ran.err, "test.toml:5: tmep is no flag of mica complete; ignored. Did you mean temp?"));
   CHECK(has(ran.err, "test.toml:8: ptch is no flag of mica bench; ignored."));
   CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 4);
   CHECK(line_of("\n" + ran.out, "min-p") == "min-p = \"0.25\" # file");

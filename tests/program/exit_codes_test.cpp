@@ -202,7 +202,7 @@ TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
   CHECK(has(gave_way.err, "mica: to fit 9.6 MiB: "));
   CHECK(mica({"plan", model, "--memory", "9000K"}).code == 4);
   CHECK(mica({"plan", model, "--memory", "1G"}).code == 0);
-  CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "Runs from --memory "));
+  CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "The minimum is --memory "));
 }
 
 TEST_CASE("the line of what changes to fit leaves out a context that stays") {

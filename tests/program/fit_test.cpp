@@ -183,7 +183,7 @@ TEST_CASE("the first line names the best model and its command") {
   CHECK(has(card.out, "mica run uses the processor alone"));
   const Ran slow = mica({"fit", "qwen2.5-32b", "--ram", "64G", "--cores", "8", "-c", "16384"});
   CHECK(
-      slow.out.starts_with("Nothing is quick here (5 tokens/s with 4096 tokens and headroom).  Nearest: "
+      slow.out.starts_with("Nothing is quick here (5 tokens/s with 4096 tokens and headroom). Nearest: "
                            "Qwen2.5-32B-Instruct in Q4_K_M, CPU, "));
   CHECK(has(slow.out, ": mica run qwen2.5-32b:Q4_K_M -c 16384\n"));
   const Ran none = mica({"fit", "llama-8b", "--ram", "300M"});
@@ -237,7 +237,7 @@ TEST_CASE("one quantisation alone says how long a context it has room for") {
   CHECK(max > 8192);
   // 7.2 GiB less 4.6 GiB of weights, at 128 KiB a token: 21,000 tokens at most.
   CHECK(max < 22000);
-  CHECK(has(mica({"fit", "llama-8b", "--quant", "Q4_K_M", "--ram", "8G"}).out, "most"));
+  CHECK(has(mica({"fit", "llama-8b", "--quant", "Q4_K_M", "--ram", "8G"}).out, "max context"));
   const Ran none = mica({"fit", "--quant", "Q9"});
   CHECK(none.code == 2);
   CHECK(has(none.err, "Q4_K_M"));
@@ -248,6 +248,15 @@ TEST_CASE("rows and levels are filtered, and nothing left is exit code 4 with wh
   CHECK(few.code == 0);
   CHECK(has(few.out, "Perfect"));
   CHECK_FALSE(few.out.find("Marginal") != std::string::npos);
+  const Ran marginal = mica({"fit", "--ram", "6G", "--level", "marginal"}),
+            every = mica({"fit", "--ram", "6G"});
+  CHECK(marginal.code == 0);
+  CHECK(has(marginal.out, "Marginal"));
+  CHECK_FALSE(has(marginal.out, "Too tight"));
+  CHECK(has(every.out, "Too tight"));  // without the flag every row
+  const Ran none = mica({"fit", "llama-8b", "--ram", "300M", "--level", "marginal"});
+  CHECK(none.code == 4);
+  CHECK(none.out.empty());
   const Ran perfect = mica({"fit", "--ram", "6G", "--perfect"});
   CHECK(perfect.code == 4);
   CHECK(perfect.out.empty());
@@ -325,7 +334,7 @@ TEST_CASE("names that are unknown are refused with those that are known") {
   CHECK(mica({"fit", "--ram", "6G", "--mlx"}).code == 2);
   const Ran mlx = mica({"fit", "qwen2-7b", "--ram", "32G", "--unified", "--mlx", "--bandwidth", "100G"});
   CHECK(has(mlx.out, "mlx-8bit"));
-  CHECK(has(mlx.out, "mica pull cannot download it"));  // there are no such files in the catalogue
+  CHECK(has(mlx.out, "mica pull cannot download them"));  // there are no such files in the catalogue
   CHECK_FALSE(has(mlx.out, "MODEL:TYPE"));
 }
 

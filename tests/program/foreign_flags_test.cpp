@@ -73,7 +73,7 @@ TEST_CASE("a flag of another engine that would change the answer is refused by n
     const Ran ran = mica({"run", "model.gguf", name, "value"});
     CHECK(ran.code == 2);
     CHECK(ran.out.empty());
-    CHECK(ran.err == "mica run: " + name + ": " + std::string(flag.why) + ".  See mica run --help.\n");
+    CHECK(ran.err == "mica run: " + name + ": " + std::string(flag.why) + ". See mica run --help.\n");
   }
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("verbs of other engines are answered with what is there instead") {
     const Ran ran = mica({std::string(verb.name), "llama3.2"});
     CHECK(ran.code == 2);
     CHECK(ran.err == "mica: there is no verb " + std::string(verb.name) + ": " + std::string(verb.why) +
-                         ".  See mica help.\n");
+                         ". See mica help.\n");
   }
 }
 

@@ -35,7 +35,7 @@ TEST_CASE("a full context ends the answer with tokens, bytes and ways out") {
 TEST_CASE("a prompt that does not fit is refused with the context that it needs") {
   const Ran ran = complete({"-c", "4"});
   CHECK(ran.code == 6);
-  CHECK_MESSAGE(has(ran.err, "the context of 4 has capacity for 4; use -c 16, which takes 48.0 KiB"),
+  CHECK_MESSAGE(has(ran.err, "and the context (-c 4) has space for 4; use -c 16, which takes 48.0 KiB"),
                 ran.err);
 }
 
@@ -113,7 +113,8 @@ TEST_CASE("a cache that forgets holds what it may, as planned, and writes on") {
   const std::size_t table = 2 * 256 / 16 * 4;  // who lies where
   CHECK(kv({"--evict", "sinks:256"}) == 256u * 3072 + table);
   CHECK(kv({"--evict", "heavy:256"}) > 256u * 3072 + table);
-  CHECK(has(mica({"plan", fairy, "-c", "2048", "--evict", "sinks:256"}).out, "256 of them resident at most"));
+  CHECK(has(mica({"plan", fairy, "-c", "2048", "--evict", "sinks:256"}).out,
+            "per token, at most 256 tokens resident"));
   const Ran ran = complete({"-c", "2048", "-n", "1000", "--evict", "sinks:192", "--json"});
   CHECK(has(ran.out, "\"tokens_predicted\":1000"));
   for (const char* const storage : {"contiguous", "paged", "spilled"}) {
@@ -129,10 +130,10 @@ TEST_CASE("a chat goes on when its conversation has become longer than the conte
                                 "0", "-q", "--on-full", "shift", "--ignore-eos"});
   const Ran ran = run.input(turn + turn + turn + turn + turn).run();
   CHECK_MESSAGE(ran.code == 0, ran.err);
-  CHECK_FALSE(has(ran.err, "has capacity for"));
+  CHECK_FALSE(has(ran.err, "has space for"));
   ProgramRun stops(MICA_PROGRAM, {"chat", fairy, "--chat-template", "chatml", "-c", "200", "-n", "40",
                                   "--temp", "0", "-q", "--ignore-eos"});
-  CHECK(has(stops.input(turn + turn + turn + turn + turn).run().err, "has capacity for"));
+  CHECK(has(stops.input(turn + turn + turn + turn + turn).run().err, "has space for"));
 }
 
 }  // namespace mica::test::full_test

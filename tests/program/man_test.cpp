@@ -57,8 +57,8 @@ TEST_CASE("every topic is a short text, and unknown ones give a near name") {
   }
   const Ran wrong = mica({"help", "memroy"});
   CHECK(wrong.code == 2);
-  CHECK(has(wrong.err, "no verb and no topic 'memroy'.  Did you mean memory?  Topics: models memory "));
-  CHECK(has(mica({"memory"}).err, "'memory' is a topic, no verb.  See mica help memory."));
+  CHECK(has(wrong.err, "no verb and no topic 'memroy'. Did you mean memory? Topics: models memory "));
+  CHECK(has(mica({"memory"}).err, "'memory' is a topic, no verb. See mica help memory."));
 }
 
 TEST_CASE("a topic names only flags that a verb has") {

@@ -229,12 +229,12 @@ TEST_CASE("commands confirm what they did, know their names in any case, and sug
                  folder.path("s") + "\n/hepl\n/sav x\n/set  \n/Exit\nnever said\n");
   CHECK(ran.code == 0);
   CHECK(has(ran.err, "system's words are set"));
-  CHECK(has(ran.err, "cut after 4 tokens, the limit of -n; /set n -1 removes it"));
-  CHECK(has(ran.err, "last exchange is taken back; messages left: 1"));
+  CHECK(has(ran.err, "stopped after 4 tokens, the limit of -n; /set n -1 removes the limit"));
+  CHECK(has(ran.err, "last exchange is removed; 1 message remains"));
   CHECK(has(ran.err, "top_k is 5"));
   CHECK(has(ran.err, "n is -1: no maximum"));
   CHECK(has(ran.err, "n is 0, from"));
-  CHECK(has(ran.err, "cut after 0 tokens"));
+  CHECK(has(ran.err, "stopped after 0 tokens"));
   CHECK(has(ran.err, "conversation is cleared, the system prompt stays"));
   CHECK(has(ran.err, "written to"));
   CHECK(has(ran.err, "unknown command /hepl; did you mean /help?"));
@@ -243,7 +243,7 @@ TEST_CASE("commands confirm what they did, know their names in any case, and sug
       mica(words, "/set temp -1\n/set top_k 1.5\n/set tmp 1\n/set seed\n/set\n/read\n/set min_p .1\n");
   CHECK(has(wrong.err, "/set temp needs a number from 0 to 10000, found '-1'."));
   CHECK(has(wrong.err, "/set top_k needs a whole number from 0 on, found '1.5'."));
-  CHECK(has(wrong.err, "/set: unknown name 'tmp'.  Did you mean temp?  Known: temp top_k "));
+  CHECK(has(wrong.err, "/set: unknown name 'tmp'. Did you mean temp? Known: temp top_k "));
   CHECK(has(wrong.err, "/set seed needs a whole number from -1 on"));
   CHECK(has(wrong.err, "/set NAME VALUE: the name is one of temp "));
   CHECK(has(wrong.err, "/read needs the name of a file"));
@@ -295,7 +295,7 @@ TEST_CASE("Tab completes commands and the names of files") {
   run.type("/read " + path.substr(0, path.size() - 8) + "\t")
       .expect(".txt")
       .type("\r")
-      .expect("cut after")
+      .expect("stopped after")
       .expect("> ");
   run.type("/s\t").expect("/save  /set  /show  /system").type("\x15/bye\r");
   CHECK(run.finish() == 0);
@@ -304,7 +304,13 @@ TEST_CASE("Tab completes commands and the names of files") {
 TEST_CASE("what a person types has a colour on a terminal, unless colours are off") {
   const auto talked = [](const char* name, const char* value, const Words& more) {
     TerminalRun run(talk + more);
-    run.set(name, value).start().expect("> ").type("hello\r").expect("cut after").expect("> ").type("/bye\r");
+    run.set(name, value)
+        .start()
+        .expect("> ")
+        .type("hello\r")
+        .expect("stopped after")
+        .expect("> ")
+        .type("/bye\r");
     CHECK(run.finish() == 0);
     return run.output();
   };

@@ -194,7 +194,7 @@ TEST_CASE("chat on a pipe answers each line and obeys commands") {
   CHECK(has(text, "### system\n\nBe brief."));
   CHECK(has(text, "### user\n\nhello"));
   CHECK(text.find("two\nlines") == std::string::npos);
-  CHECK(has(ran.err, "  Known: temp top_k"));
+  CHECK(has(ran.err, " Known: temp top_k"));
   CHECK(has(ran.err, "unknown command /what"));
   CHECK(has(ran.err, "of 512 tokens"));
   CHECK(has(ran.err, "weights"));

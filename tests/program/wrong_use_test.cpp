@@ -137,9 +137,8 @@ TEST_CASE("a slip of the hand is answered with the name that is near") {
       {{"quantize", bundled_file(), "COPY", "--dry-run", "--output-tensor-type", "Q8_00"},
        "Did you mean Q8_0?"},
       {{"quantize", bundled_file(), "out.gguf", "Q4_K_MM"},
-       "unknown type 'Q4_K_MM'.  Did you mean Q4_K_M?  Known: "},
-      {{"synth", "lama-8b", "Q4_0", "out.gguf"},
-       "unknown shape 'lama-8b'.  Did you mean llama-8b?  Known: "}};
+       "unknown type 'Q4_K_MM'. Did you mean Q4_K_M? Known: "},
+      {{"synth", "lama-8b", "Q4_0", "out.gguf"}, "unknown shape 'lama-8b'. Did you mean llama-8b? Known: "}};
   for (const auto& [words, near] : cases) {
     CAPTURE(std::string(near));
     const Ran ran = mica(words);

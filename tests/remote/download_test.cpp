@@ -227,7 +227,7 @@ TEST_CASE("what a store does wrong ends with its reason, and no file") {
          ++other.first;
          return peer.send(range_text(other, file.file)), true;
        },
-       ErrorCode::failed, "were asked for"},
+       ErrorCode::failed, "were requested"},
       {"sends too much",
        [&](const Asked& asked, Peer& peer) {
          peer.send(answer_text("206 Partial Content",

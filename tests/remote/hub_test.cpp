@@ -17,6 +17,7 @@
 
 #include <filesystem>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 #include <fcntl.h>
@@ -337,6 +338,31 @@ TEST_CASE("notes of pieces count as far as they are whole, and only for the same
   CHECK(!hub::PartialFile(blob, 10, 5, "m-Q8_0.gguf").is_finished(0));
 }
 
+TEST_CASE("a name means the same finished file or unfinished download as pull: exactly, else as a recipe") {
+  const std::vector<hub::Unfinished> medium = {{sum_a, "m-Q4_K_M.gguf"}};
+  const auto path = [](const std::vector<hub::File>& files, const std::vector<hub::Unfinished>& downloads,
+                       const std::string& quant) {
+    const auto variant = hub::find_variant_here(files, downloads, {"o/r", quant});
+    return variant ? variant->path() : std::string();
+  };
+  for (const char* quant : {"Q4_K_M", "q4_k_m", "Q4_K", "q4_k"}) {
+    CAPTURE(quant);
+    CHECK(path({}, medium, quant) == "m-Q4_K_M.gguf");
+  }
+  CHECK(path({}, medium, "Q4_K_S").empty());
+  CHECK(path({}, {{sum_a, "m-MXFP4_MOE.gguf"}}, "MXFP4") == "m-MXFP4_MOE.gguf");
+  // A file of exactly that name comes first, finished or not.
+  CHECK(path({{"m-Q4_K.gguf"}}, medium, "Q4_K") == "m-Q4_K.gguf");
+  CHECK(path({{"m-Q4_K_M.gguf"}}, {{sum_a, "m-Q4_K.gguf"}}, "Q4_K") == "m-Q4_K.gguf");
+  CHECK(!medium[0].is_of(*hub::find_variant_here({{"m-Q4_K.gguf"}}, medium, {"o/r", "Q4_K"})));
+  // A finished shard and an unfinished one are one variant.
+  const std::vector<hub::Unfinished> second = {{sum_a, "m-Q8_0-00002-of-00002.gguf"}};
+  const auto both = hub::find_variant_here({{"m-Q8_0-00001-of-00002.gguf"}}, second, {"o/r", "Q8_0"});
+  REQUIRE(both);
+  CHECK(both->files.size() == 2);
+  CHECK(second[0].is_of(*both));
+}
+
 TEST_CASE(
     "an unfinished download has the name of its file, and is not removed while a process continues it") {
   const TemporaryFolder folder;
@@ -357,14 +383,19 @@ TEST_CASE(
   CHECK(found[0].bytes >= 50'000);
   CHECK(!found[0].in_progress);
   CHECK(found[0].text().ends_with(" of 97.7 KiB of sub/m-Q8_0.gguf"));
-  CHECK(found[0].is_meant_by({"o/r"}));
-  CHECK(found[0].is_meant_by({"o/r", "q8_0"}));
-  CHECK(found[0].is_meant_by({"o/r", "", "sub/m-Q8_0.gguf"}));
-  CHECK(!found[0].is_meant_by({"o/r", "Q4_0"}));
-  CHECK(!found[0].is_meant_by({"o/r", "", "m-Q8_0.gguf"}));
+  const auto is_meant = [](const hub::Unfinished& each, const hub::Name& name) {
+    const auto variant = hub::find_variant_here({}, std::span(&each, 1), name);
+    return variant && each.is_of(*variant);
+  };
+  CHECK(is_meant(found[0], {"o/r", "q8_0"}));
+  CHECK(is_meant(found[0], {"o/r", "", "sub/m-Q8_0.gguf"}));
+  CHECK(!is_meant(found[0], {"o/r", "Q4_0"}));
+  CHECK(!is_meant(found[0], {"o/r", "", "m-Q8_0.gguf"}));
   const hub::Unfinished shard{sum_a, "m-Q8_0-00002-of-00002.gguf"};
-  CHECK(shard.is_meant_by({"o/r", "", "m-Q8_0-00001-of-00002.gguf"}));
-  CHECK(shard.is_meant_by({"o/r", "Q8_0"}));
+  CHECK(is_meant(shard, {"o/r", "", "m-Q8_0-00001-of-00002.gguf"}));
+  CHECK(!is_meant(shard, {"o/r", "", "m-Q8_0-00001-of-00003.gguf"}));
+  CHECK(is_meant(shard, {"o/r", "Q8_0"}));
+  CHECK(!is_meant(hub::Unfinished{sum_a}, {"o/r", "Q8_0"}));  // its path is not known
   {
     const int held = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(::flock(held, LOCK_EX) == 0);

@@ -50,7 +50,7 @@ Flag& flag_of(Flags& flags, std::string_view name) {
     near.offer(one);
   });
   MICA_CHECK(known, usage, "/set: unknown name '", escaped(name), "'.",
-             near.best() ? join("  Did you mean ", *near.best(), "?") : std::string(), "  Known: ", settings);
+             near.best() ? join(" Did you mean ", *near.best(), "?") : std::string(), " Known: ", settings);
   std::string key(name == "n" ? "predict" : name);
   std::replace(key.begin(), key.end(), '_', '-');
   return *flags.find_key(key);
@@ -144,8 +144,8 @@ class Talk {
       code_ = generate();
       over_ = answerer_.undelivered() || terminated();
       if (answerer_.result().reason == StopReason::length) {
-        note(verb_, join("mica: cut after ", answerer_.result().tokens.size(),
-                         " tokens, the limit of -n; /set n -1 removes it"));
+        note(verb_, join("mica: stopped after ", answerer_.result().tokens.size(),
+                         " tokens, the limit of -n; /set n -1 removes the limit"));
       }
       if (code_ == 130) code_ = 0;  // only the answer ends
       forget_interrupt();
@@ -172,8 +172,10 @@ class Talk {
                        : "the conversation is cleared");
   }
   void undo(const std::string&) {
-    MICA_CHECK(conversation_.undo(), usage, "nothing to take back");
-    confirm(join("the last exchange is taken back; messages left: ", conversation_.messages().size()));
+    MICA_CHECK(conversation_.undo(), usage, "there is no exchange to remove");
+    const std::size_t remaining = conversation_.messages().size();
+    confirm(join("the last exchange is removed; ", remaining,
+                 remaining == 1 ? " message remains" : " messages remain"));
   }
   void regenerate(const std::string&) {
     answer([&] { return conversation_.regenerate(answerer_); });

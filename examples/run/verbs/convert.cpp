@@ -59,8 +59,8 @@ format::Id type_of(const std::string& word) {
   io::NearName near(word);
   format::Encodable::for_each([&](auto type) { near.offer(std::string(decltype(type)::type::name)); });
   raise(ErrorCode::usage, "convert: unknown type '", escaped(word), "'",
-        near.best() ? join("; did you mean ", *near.best(), "?") : std::string(),
-        "  Can be written: ", format::known_codecs.written(), "; mixtures: mica quantize");
+        near.best() ? join("; did you mean ", *near.best(), "?") : ".",
+        " Can be written: ", format::known_codecs.written(), "; mixtures: mica quantize");
 }
 
 Words words_of(const Convert& verb) {

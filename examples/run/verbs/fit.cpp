@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,9 @@ class FitVerb final : public Verb, public MachineOptions {
   std::size_t n_ctx = 0;
   std::string quant;
   std::string use = "general";
-  std::size_t rows = 0;  // 0: all
-  fit::Level level = fit::Level::marginal;
+  std::size_t rows = 0;                     // 0: all
+  fit::Level level = fit::Level::marginal;  // the minimum; decides the exit code if it is not given
+  bool level_given = false;
   bool perfect = false;
   bool explain = false;
 
@@ -55,10 +57,15 @@ class FitVerb final : public Verb, public MachineOptions {
                  "the use of the model, which decides what is quick and which models are preferred: general "
                  "coding chat reasoning");
     flags.number("-n,--rows", rows, {}, "maximum of rows; 0: all");
-    flags.choice(
-        "--level", level,
-        {{"perfect", fit::Level::perfect}, {"good", fit::Level::good}, {"marginal", fit::Level::marginal}},
-        "marginal", "NAME", "models of this level or a better one: perfect good marginal");
+    flags
+        .choice("--level", level,
+                {{"perfect", fit::Level::perfect},
+                 {"good", fit::Level::good},
+                 {"marginal", fit::Level::marginal}},
+                "", "NAME",
+                "only models of this level or a better one: perfect good marginal; without it all models")
+        .marks(level_given)
+        .standard = std::nullopt;
     flags.toggle("--perfect", perfect, "the same as --level perfect");
     flags.toggle("--explain", explain, "the arithmetic of each row, and the results of other rules");
     MachineOptions::add_to(flags);
@@ -171,7 +178,7 @@ int FitVerb::run() {
   const auto wanted = [&](const Ranked& row) { return row.fit.level <= min; };
   const bool some = std::any_of(all.begin(), all.end(), wanted);
   std::vector<Ranked> shown;
-  const bool filtered = min != fit::Level::marginal;
+  const bool filtered = perfect || level_given;
   for (const Ranked& row : all) {
     if (!filtered || wanted(row)) shown.push_back(row);
   }
@@ -179,7 +186,7 @@ int FitVerb::run() {
   show(*this, machine, judge, shown);
   if (some) return 0;
   raise(ErrorCode::budget, "fit: none of ", all.size(), " models is ", fit::name(min), " or better on ",
-        machine_text(machine), ".  Nearest: ", nearest(all));
+        machine_text(machine), ". Nearest: ", nearest(all));
 }
 
 }  // namespace

@@ -152,7 +152,8 @@ std::string solutions_text(const std::vector<plan::Solution>& solutions,
     text += join(at_left(std::string(kv::name(solution.element)), 14),
                  solution.streamed ? "streamed   " : "in memory  ");
     if (solution.n_ctx == 0) {
-      text += join("does not fit: needs ", budget::size_text(solution.plan.peak_bytes), " at least\n");
+      text += join("does not fit: ", budget::size_text(solution.plan.peak_bytes),
+                   " even with the shortest context\n");
       continue;
     }
     text += join(at_right(join(solution.n_ctx), 8), " tokens",
@@ -240,8 +241,8 @@ int PlanVerb::run() {
       print(solutions_text(solutions, predicted ? std::optional(predicted->machine) : std::nullopt, document,
                            question.model.chunk));
     // run changes its plan by itself, and has one sequence; for several the user gives the flags.
-    const std::string_view who = parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
-    if (fallback) print(join(who, plan::differences(question, *fallback), "\n"));
+    const std::string who = parallel > 1 ? "it fits with:" : "mica run uses:";
+    if (fallback) print(join(at_left(who, 26), plan::differences(question, *fallback), "\n"));
     if (probe)
       print(join("disk         ", at_right(fixed(steps, 2), 11),
                  "  steps a second at the speed that the disk has now; reads from a cache are faster\n"));
@@ -270,10 +271,10 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
                  "  read from the file for each step\n");
   }
   const std::string resident =
-      plan.kv_capacity == 0 ? std::string() : join(", ", plan.kv_capacity, " of them resident at most");
+      plan.kv_capacity == 0 ? std::string() : join(", at most ", plan.kv_capacity, " tokens resident");
   return text + join("budget       ", at_right(budget::size_text(budget), 11), "  ", plan.n_ctx,
                      " tokens of context, ", budget::size_text(plan.kv_bytes_per_token),
-                     " of keys and values each", windows, resident, "\n");
+                     " of keys and values per token", windows, resident, "\n");
 }
 
 AnyVerb make_plan() { return std::make_unique<PlanVerb>(); }

@@ -122,7 +122,7 @@ std::optional<quantize::Recipe> recipe_of(const std::string& type) {
   refuse_unknown("quantize: unknown type", type, quantize::recipes, recipe_words() + " COPY");
 }
 
-/// "  Did you mean ...?", or nothing.
+/// " Did you mean ...?", or nothing.
 std::string near_format(const std::string& text) {
   std::vector<std::string_view> names;
   format::Encodable::for_each([&](auto type) { names.push_back(decltype(type)::type::name); });
@@ -132,7 +132,7 @@ std::string near_format(const std::string& text) {
 format::Id format_of(std::string_view flag, const std::string& text) {
   const auto found = format::known.find(text);
   MICA_CHECK(found, usage, flag, ": unknown type '", escaped(text),
-             "'; can be written: ", format::known_codecs.written(), near_format(text));
+             "'; can be written: ", format::known_codecs.written(), ".", near_format(text));
   return found->id;
 }
 

@@ -50,8 +50,8 @@ class RmVerb final : public Verb {
   bool all_ = false;
 };
 
-/// All variants of a repository, of all snapshots, complete or not.
-std::vector<hub::Variant> variants_here(const hub::Cache& cache, const std::string& repo) {
+/// The files of a repository, of all snapshots.
+std::vector<hub::File> files_here(const hub::Cache& cache, const std::string& repo) {
   std::vector<hub::File> files;
   std::set<std::string> seen;
   for (const hub::Snapshot& snapshot : cache.snapshots(repo, "main")) {
@@ -59,7 +59,7 @@ std::vector<hub::Variant> variants_here(const hub::Cache& cache, const std::stri
       if (seen.insert(file.path).second) files.push_back(file);
     }
   }
-  return hub::all_variants_of(files);
+  return files;
 }
 
 [[noreturn]] void refuse_in_progress(const hub::Name& name, const hub::Unfinished& download) {
@@ -76,29 +76,29 @@ Removal RmVerb::removal_of(const hub::Cache& cache, const std::string& word) con
              "removes other files");
   name->repo = cache.spelled(name->repo);
   Removal removal{word, *name, {}, {}};
-  const std::vector<hub::Variant> variants = variants_here(cache, name->repo);
-  const auto add = [&](const hub::Variant& variant) {
+  const std::vector<hub::File> files = files_here(cache, name->repo);
+  const std::vector<hub::Variant> variants = hub::all_variants_of(files);
+  std::vector<hub::Unfinished> downloads = hub::unfinished(cache, name->repo);
+  const bool means_one = !name->quant.empty() || !name->file.empty();
+  MICA_CHECK(means_one || variants.size() <= 1 || all_, usage, name->text(), ": has ", variants.size(),
+             " quantisations here: ", hub::detail::listed(variants), "; name one as ", name->text(), ":",
+             variants.back().quant, ", or all with --all");
+  const auto one = means_one ? hub::find_variant_here(files, downloads, *name) : std::nullopt;
+  for (const hub::Variant& variant : variants) {
+    if (means_one && !(one && hub::detail::is_shard_of(variant.path(), *one))) continue;
     for (const hub::File& file : variant.files) removal.paths.insert(file.path);
-  };
-  if (!name->quant.empty() || !name->file.empty()) {
-    if (const hub::Variant* const one = hub::find_variant(variants, *name)) add(*one);
-  } else {
-    MICA_CHECK(variants.size() <= 1 || all_, usage, name->text(), ": is here ", variants.size(),
-               " times: ", hub::detail::listed(variants), "; name one as ", name->text(), ":",
-               variants.back().quant, ", or all with --all");
-    for (const hub::Variant& variant : variants) add(variant);
   }
-  for (hub::Unfinished& each : hub::unfinished(cache, name->repo)) {
-    if (!each.is_meant_by(*name)) continue;
+  for (hub::Unfinished& each : downloads) {
+    if (means_one && !(one && each.is_of(*one))) continue;
     if (each.in_progress) refuse_in_progress(*name, each);
     removal.unfinished.push_back(std::move(each));
   }
-  MICA_CHECK(!removal.paths.empty() || !removal.unfinished.empty(), file, name->text(), ": is not in ",
+  MICA_CHECK(!removal.paths.empty() || !removal.unfinished.empty(), file, name->text(), ": not found in ",
              cache.folder(), "; mica list shows what is there");
   return removal;
 }
 
-/// Returns the bytes that are free afterwards.
+/// Returns the bytes that are freed.
 std::uint64_t remove(const hub::Cache& cache, const Removal& removal) {
   std::uint64_t bytes = 0;
   for (const hub::Unfinished& each : removal.unfinished) {
@@ -121,7 +121,7 @@ int RmVerb::run() {
       removals.push_back(removal_of(cache, word));
     } catch (const Error& error) {
       if (!refusal) refusal = error;
-      refusals += join(error.message(), ".  ");
+      refusals += join(error.message(), ". ");
     }
   }
   if (refusal && words_.size() == 1) throw *refusal;
@@ -134,12 +134,12 @@ int RmVerb::run() {
       print(join("{\"name\":", json_string(removal.word), ",\"bytes\":", bytes, "}\n"));
     } else {
       note(*this, join("mica: ", removal.word,
-                       removal.paths.empty() ? ": unfinished download removed, " : ": removed, ",
-                       budget::size_text(bytes), " are free"));
+                       removal.paths.empty() ? ": unfinished download removed, freed " : ": removed, freed ",
+                       budget::size_text(bytes)));
     }
   }
   if (removals.size() > 1)
-    note(*this, join("mica: ", removals.size(), " models removed, ", budget::size_text(all), " are free"));
+    note(*this, join("mica: ", removals.size(), " models removed, freed ", budget::size_text(all)));
   return 0;
 }
 

@@ -82,7 +82,7 @@ int Synth::run() {
   const std::size_t needed = dry_run ? 2 : 3;
   MICA_CHECK(
       words.size() >= needed && words.size() <= 3, usage,
-      "synth: needed: SHAPE TYPE OUT, such as llama-8b Q4_K_M llama-8b.gguf.  Shapes: ", arch::shape_names());
+      "synth: needed: SHAPE TYPE OUT, such as llama-8b Q4_K_M llama-8b.gguf. Shapes: ", arch::shape_names());
   const arch::Shape shape = shape_of(words[0]);
   const quantize::SyntheticModel model(shape, recipe_of(words[1]));
   if (dry_run) {

@@ -142,7 +142,7 @@ inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,
     }
     if (!direct()) continue;
     MICA_CHECK(got > 0, file, file_.path(), ": truncated: ends at byte ", offset, ", ", to.size(),
-               " bytes before the end of what was asked for");
+               " bytes before the end of the requested range");
     offset += got;
     to = to.subspan(got);
   }

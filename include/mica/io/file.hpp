@@ -67,7 +67,7 @@ class File {
     MICA_CHECK(errno == 0, failed, detail::shown(path_), ": reading ", to.size(), " bytes failed at byte ",
                offset + got, ": ", detail::errno_text(errno));
     raise(ErrorCode::file, detail::shown(path_), ": truncated: ends at byte ", offset + got, ", ",
-          to.size() - got, " of ", to.size(), " bytes before the end of what was asked for");
+          to.size() - got, " of ", to.size(), " bytes before the end of the requested range");
   }
 
   /// Raises ErrorCode::file when the file was written to or cut since it was opened. Cost: one system call.

@@ -64,7 +64,7 @@ struct Solution {
   kv::Element element;    // of keys and values
   bool streamed = false;  // weights that do not fit
   std::size_t n_ctx = 0;  // tokens of the longest context that fits; 0: none fits
-  Plan plan;              // with that context, or with the requested one where none fits
+  Plan plan;              // with that context, or with the shortest one where none fits
 };
 
 /// The elements of solutions, the most exact first: docs/kv.md has their cost in quality.

@@ -239,7 +239,7 @@ inline constexpr auto catalogue = [] {
   if (const Row* const row = find_row(name)) return *row;
   const auto near = near_row(name);
   raise(ErrorCode::usage, "no file, and no model of the catalogue: '", escaped(name), "'",
-        near ? join("; did you mean ", *near, "?") : std::string(), "  Known: ", row_names());
+        near ? join("; did you mean ", *near, "?") : ".", " Known: ", row_names());
 }
 
 }  // namespace mica::fit

@@ -27,7 +27,7 @@ namespace mica::hub {
 /// A chosen variant, and the reason in words.
 struct Choice {
   std::size_t variant = 0;  // its place among the variants
-  std::string reason;       // begins with the name of the quantisation
+  std::string reason;       // "chose Q4_K_M of 3 quantisations: ..."
 };
 
 namespace detail {
@@ -63,7 +63,8 @@ namespace detail {
                                    std::uint64_t available, std::size_t n_ctx = 0) {
   const std::size_t reference = reference_variant(variants);
   const std::vector<std::size_t> eligible = detail::eligible(variants);
-  const std::string of = join(" of ", variants.size());
+  const std::string of =
+      join(" of ", variants.size(), variants.size() == 1 ? " quantisation" : " quantisations");
   const fit::Pools pools{0, available};
   const auto need = [&](std::size_t variant, const fit::Setting& setting) {
     const std::uint64_t peak = candidate.plan(setting).peak_bytes, bytes = variants[reference].bytes;
@@ -77,9 +78,9 @@ namespace detail {
         for (const kv::Element element : {kv::Element::f16, kv::Element::q8_0}) {
           const fit::Pools needed = need(i, {.n_ctx = tokens, .element = element});
           if (!(spacious ? fit::has_headroom(needed, pools) : fit::fits(needed, pools))) continue;
-          return {i, join(variants[i].quant, of, ": the largest that fits at ", tokens, " tokens",
+          return {i, join("chose ", variants[i].quant, of, ": the largest that fits at ", tokens, " tokens",
                           element == kv::Element::f16 ? "" : " with keys and values in Q8_0",
-                          spacious ? " with a fifth to spare" : "",
+                          spacious ? " with 20 % headroom" : "",
                           tokens == first ? "" : join(" (at ", first, " tokens none does)"), "; it needs ",
                           budget::size_text(needed.ram), " of ", budget::size_text(available))};
         }
@@ -90,9 +91,9 @@ namespace detail {
   const fit::Setting streamed{
       .n_ctx = tokens, .element = kv::Element::q8_0, .streamed = true, .budget_bytes = available};
   if (candidate.plan(streamed).peak_bytes <= available)
-    return {reference, join(variants[reference].quant, of, ": none fits in ", budget::size_text(available),
-                            ", and this one does with streamed weights")};
-  return {eligible.back(), join(variants[eligible.back()].quant, of, ": none fits in ",
+    return {reference, join("chose ", variants[reference].quant, of, ": none fits in ",
+                            budget::size_text(available), ", and this one does with streamed weights")};
+  return {eligible.back(), join("chose ", variants[eligible.back()].quant, of, ": none fits in ",
                                 budget::size_text(available), ", and this one is the smallest")};
 }
 

@@ -162,8 +162,8 @@ inline void Download::put_back(std::size_t piece, const Error& error, bool fresh
   Lock lock(mutex_);
   returned_.push_back(piece);
   // An address that the hub gave earlier may have expired; that of the hub itself does not.
-  const bool may_pass = error.code() == ErrorCode::failed || !fresh;
-  if (!may_pass || ++failures_ > options_.patience) throw;
+  const bool is_transient = error.code() == ErrorCode::failed || !fresh;
+  if (!is_transient || ++failures_ > options_.patience) throw;
   const auto pause = options_.pause * (1u << std::min<std::size_t>(failures_ - 1, 6));
   changed_.wait_for(lock, fresh ? pause : std::chrono::milliseconds(0), [this] { return stop_.load(); });
 }
@@ -182,9 +182,9 @@ inline void Download::read_piece(remote::Client& client, remote::Url& url, std::
                         const auto sent = remote::detail::ContentRange::parse(head.range);
                         MICA_CHECK(head.encoding.empty() || head.encoding == "identity", unsupported, name_,
                                    ": the server encodes the file (", escaped(head.encoding),
-                                   "), which it was asked not to do");
+                                   "), although the request forbids it");
                         MICA_CHECK(sent && sent->first == first && sent->last == last, failed, name_,
-                                   ": bytes ", first, " to ", last, " were asked for, the server sends '",
+                                   ": bytes ", first, " to ", last, " were requested, the server sends '",
                                    escaped(head.range), "'");
                         if (sent->size && *sent->size != file_.bytes)
                           throw detail::OtherSize(name_, file_.bytes, *sent->size);

@@ -74,8 +74,7 @@ class PartialFile {
 #else
     const int synced = ::fsync(data_.get());
 #endif
-    MICA_CHECK(synced == 0, failed, incomplete_path(),
-               ": bringing bytes to the disk failed: ", io::detail::errno_text(errno));
+    MICA_CHECK(synced == 0, failed, incomplete_path(), ": fsync failed: ", io::detail::errno_text(errno));
   }
   /// Notes that a piece is written. Not thread-safe.
   void note(std::size_t piece) {
@@ -94,7 +93,7 @@ class PartialFile {
   /// Gives the file its name. Raises ErrorCode::failed when this fails.
   void commit() {
     MICA_CHECK(::fsync(data_.get()) == 0, failed, incomplete_path(),
-               ": bringing bytes to the disk failed: ", io::detail::errno_text(errno));
+               ": fsync failed: ", io::detail::errno_text(errno));
     MICA_CHECK(std::rename(incomplete_path().c_str(), blob_.c_str()) == 0, failed, incomplete_path(),
                ": renaming failed: ", io::detail::errno_text(errno));
     std::remove(pieces_path().c_str());

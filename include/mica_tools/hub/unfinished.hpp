@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,10 +37,9 @@ struct Unfinished {
   std::uint64_t of = 0;      // 0: not known
   bool in_progress = false;  // a process continues it now
 
-  /// Whether a name means it or another shard of its model. Without file and quantisation: always.
-  [[nodiscard]] bool is_meant_by(const Name& name) const {
-    if (!name.file.empty()) return detail::prefix_of(path) == detail::prefix_of(name.file);
-    return name.quant.empty() || detail::upper(detail::quant_of(path)) == detail::upper(name.quant);
+  /// Whether it is a file of a variant, or would be one.
+  [[nodiscard]] bool is_of(const Variant& variant) const {
+    return !path.empty() && detail::is_shard_of(path, variant);
   }
   /// "1.2 MiB of 5.4 MiB of m-Q8_0.gguf"
   [[nodiscard]] std::string text() const {
@@ -90,6 +90,21 @@ inline void read_first_line(const std::string& notes, Unfinished& to) {
     found.push_back(std::move(each));
   }
   return found;
+}
+
+/// The variant that a name means among the finished files and the unfinished downloads of a repository. The
+/// rules and the error are those of find_variant(), by which `pull` chooses.
+[[nodiscard]] inline std::optional<Variant> find_variant_here(std::vector<File> files,
+                                                              std::span<const Unfinished> downloads,
+                                                              const Name& name) {
+  for (const Unfinished& each : downloads) {
+    const auto is_it = [&](const File& file) { return file.path == each.path; };
+    if (!each.path.empty() && std::none_of(files.begin(), files.end(), is_it))
+      files.push_back({each.path, each.of, each.sha256});
+  }
+  const std::vector<Variant> variants = all_variants_of(files);
+  const Variant* const found = find_variant(variants, name);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 /// Removes an unfinished download. False, and nothing is removed, if a process continues it now.

@@ -54,6 +54,12 @@ struct Variant {
 
 namespace detail {
 
+/// Whether a path is a file of a variant, or another shard of its model.
+[[nodiscard]] inline bool is_shard_of(std::string_view path, const Variant& variant) {
+  const auto shard = gguf::ShardName::parse(path);
+  return prefix_of(path) == variant.prefix() && (shard ? shard->count : 1) == variant.shards;
+}
+
 [[nodiscard]] inline std::string upper(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -184,15 +190,14 @@ namespace detail {
   return variants;
 }
 
-/// The variant that a name means by its file or its quantisation; null if there is none, or if the name has
+/// The variant that a name means by its quantisation or by a file, of a sharded model any; null if there is none, or if the name has
 /// neither. Names compare without case, then as recipes: MXFP4_MOE is MXFP4, Q4_K is Q4_K_M. Raises
 /// ErrorCode::usage for a quantisation that several files have.
 [[nodiscard]] inline const Variant* find_variant(std::span<const Variant> variants, const Name& name) {
   const Variant* found = nullptr;
   if (!name.file.empty()) {
     for (const Variant& each : variants) {
-      const auto is_it = [&](const File& file) { return file.path == name.file; };
-      if (std::any_of(each.files.begin(), each.files.end(), is_it)) return &each;
+      if (detail::is_shard_of(name.file, each)) return &each;
     }
     return nullptr;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Asks servers for ranges of files, or for whole texts: follows redirects, repeats requests that may succeed
-// later, and accepts only what was asked for. Any other answer raises an error, and its body is not read.
+// later, and accepts only the requested bytes. Any other answer raises an error, and its body is not read.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -182,7 +182,7 @@ class Client {
               "; try again later, or download the file");
       case End::long_:
         raise(ErrorCode::failed, where, "the server sends more than the ", range.to.size(),
-              " bytes that were asked for, from byte ", range.first, "; download the file and name that");
+              " bytes that were requested, from byte ", range.first, "; download the file and name that");
       case End::stopped:
         raise(ErrorCode::failed, where, "stopped after ", got);
       default:

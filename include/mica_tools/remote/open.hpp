@@ -28,8 +28,8 @@ inline constexpr std::uint32_t max_shards = 2000;
                                             std::string_view missing) {
   std::string name = url.shown();
   if (const auto shard = gguf::ShardName::parse(name)) {
-    MICA_CHECK(shard->count <= max_shards, limit, name, ": one of ", shard->count, " shards; ", max_shards,
-               " are asked for at most");
+    MICA_CHECK(shard->count <= max_shards, limit, name, ": one of ", shard->count, " shards; at most ",
+               max_shards, " are requested");
   }
   auto ranges = std::make_unique<Ranges>(client, std::move(url), missing);
   const std::uint64_t size = ranges->size();

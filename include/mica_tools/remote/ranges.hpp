@@ -84,7 +84,7 @@ class Ranges final : public gguf::RangeReader {
                escaped(head.type), "), not a file; is the link right?");
     MICA_CHECK(head.encoding.empty() || head.encoding == "identity", unsupported, name_,
                ": the server encodes the file (Content-Encoding: ", escaped(head.encoding),
-               "), which it was asked not to do; download the file and name that");
+               "), although the request forbids it; download the file and name that");
     const auto range = detail::ContentRange::parse(head.range);
     MICA_CHECK(range, failed, name_, ": the server sends a part without its place (Content-Range: '",
                escaped(head.range), "'; 'bytes ", first,
@@ -94,7 +94,7 @@ class Ranges final : public gguf::RangeReader {
                "'); download the file and name that");
     const std::uint64_t last = std::min<std::uint64_t>(first + wanted, *range->size) - 1;
     MICA_CHECK(range->first == first && range->last == last, failed, name_, ": bytes ", first, " to ", last,
-               " of ", *range->size, " were asked for, the server sends ", range->first, " to ", range->last,
+               " of ", *range->size, " were requested, the server sends ", range->first, " to ", range->last,
                "; download the file and name that");
     const std::uint64_t promised = last - first + 1;
     MICA_CHECK(head.length.empty() || head.length == std::to_string(promised), failed, name_,

@@ -52,8 +52,10 @@ class Parser {
   /// What to do about a file of another kind.
   static std::string_view remedy(std::string_view magic) {
     if (magic == "vers") return "if it is a pointer of Git LFS, fetch the file with git lfs pull";
-    if (magic == "<!DO" || magic == "<!do" || magic == "<htm" || magic.starts_with("{\""))
-      return "it seems to be the answer of a server; download the file itself";
+    if (magic == "<!DO" || magic == "<!do" || magic == "<htm")
+      return "this looks like a web page; download the model file itself";
+    if (magic.starts_with("{\""))
+      return "this looks like JSON, such as an error of a server; download the model file itself";
     if (magic == "lmgg" || magic == "tjgg" || magic == "fmgg")
       return "it is a file from before GGUF; convert the model again";
     return "of a folder with safetensors files mica convert makes a GGUF file";
@@ -63,7 +65,7 @@ class Parser {
     const std::string_view text(reinterpret_cast<const char*>(magic.data()), magic.size());
     if (text != "GGUF") {
       reader_.refuse(ErrorCode::file, "not a GGUF file: the magic number is '", escaped(text),
-                     "', 'GGUF' is needed; ", remedy(text));
+                     "', expected 'GGUF'; ", remedy(text));
     }
     const auto version = reader_.read<std::uint32_t>("the version");
     if (version != 0 && (version & 0xFFFFu) == 0) {

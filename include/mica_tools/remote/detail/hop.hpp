@@ -124,7 +124,7 @@ class NoPipeSignal {
 /// How an exchange ended.
 enum class End : std::uint8_t {
   whole,        ///< with all bytes of the answer
-  head,         ///< after the head: its status is not the wanted one, and no body was asked for
+  head,         ///< after the head: its status is not the wanted one, and no body was requested
   unreachable,  ///< no connection
   late,         ///< none in time
   unsafe,       ///< no encrypted connection, or a wrong certificate
