@@ -197,6 +197,7 @@ TEST_CASE("variants are the largest first, shards are one variant, and companion
   CHECK(variants[1].quant == "Q4_0");
   CHECK(hub::find_variant(variants, {"o/r", "q8_0"}) == &variants[0]);
   CHECK(hub::find_variant(variants, {"o/r", "", "m-Q8_0-00002-of-00002.gguf"}) == &variants[0]);
+  CHECK(hub::find_variant(variants, {"o/r", "", "m-Q8_0-00001-of-00003.gguf"}) == nullptr);
   CHECK(hub::find_variant(variants, {"o/r"}) == nullptr);
   CHECK(hub::find_variant(variants, {"o/r", "latest"}) == nullptr);
   // A quantisation has several names; the exact one is first.

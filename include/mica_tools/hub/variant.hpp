@@ -57,7 +57,9 @@ namespace detail {
 /// Whether a path is a file of a variant, or another shard of its model.
 [[nodiscard]] inline bool is_shard_of(std::string_view path, const Variant& variant) {
   const auto shard = gguf::ShardName::parse(path);
-  return prefix_of(path) == variant.prefix() && (shard ? shard->count : 1) == variant.shards;
+  if (shard) return shard->count == variant.shards && shard->prefix == variant.prefix();
+  return std::any_of(variant.files.begin(), variant.files.end(),
+                     [&](const File& file) { return file.path == path; });
 }
 
 [[nodiscard]] inline std::string upper(std::string_view text) {
@@ -190,9 +192,9 @@ namespace detail {
   return variants;
 }
 
-/// The variant that a name means by its quantisation or by a file, of a sharded model any; null if there is none, or if the name has
-/// neither. Names compare without case, then as recipes: MXFP4_MOE is MXFP4, Q4_K is Q4_K_M. Raises
-/// ErrorCode::usage for a quantisation that several files have.
+/// The variant that a name means by its quantisation or by a file, of a sharded model by any shard; null if
+/// there is none, or if the name has neither. Quantisations compare without case, then as recipes: MXFP4_MOE
+/// is MXFP4, Q4_K is Q4_K_M. Raises ErrorCode::usage for a quantisation that several files have.
 [[nodiscard]] inline const Variant* find_variant(std::span<const Variant> variants, const Name& name) {
   const Variant* found = nullptr;
   if (!name.file.empty()) {
