@@ -71,8 +71,9 @@ gguf::Document open_file(const std::string& path) {
     const bool is_name = path.find('/') == std::string::npos && !path.ends_with(".gguf");
     if (!is_name || std::filesystem::exists(path, error)) throw;
     raise(failure.code(), failure.message(),
-          ". A model is a GGUF file, hf.co/ORG/REPO, or a short name (mica list --known)",
-          hub::near_published(path), ". Of a folder of safetensors mica convert makes a file");
+          ". A model is a GGUF file, hf.co/ORG/REPO, or a short name (mica list --known); of a folder of "
+          "safetensors mica convert makes a file",
+          hub::near_published(path));
   }
 }
 

@@ -20,7 +20,4 @@ namespace mica::program {
   return words;
 }
 
-/// Those that can be planned: both.
-[[nodiscard]] inline std::string planned_recipe_words() { return recipe_words() + " " + recipe_words(false); }
-
 }  // namespace mica::program

@@ -247,6 +247,20 @@ TEST_CASE("what the maker gives in four bits is taken as it is") {
   CHECK_FALSE(one.keep_only("Q8_0"));
 }
 
+TEST_CASE("a recipe without a published perplexity is worth what its bits are worth") {
+  const auto worth = [](const char* recipe) {
+    fit::Candidate one = candidate("qwen2-7b");
+    REQUIRE(one.keep_only(recipe));
+    return one.ladder().front().worth;
+  };
+  CHECK(worth("IQ4_XS") == 0.83);
+  CHECK(worth("Q4_K_M") == 0.88);
+  CHECK(worth("TQ1_0") == 0.14);
+  CHECK(worth("MXFP4_MOE") <= worth("Q8_0"));
+  fit::Candidate none = candidate("qwen2-7b");
+  CHECK_FALSE(none.keep_only("IQ3_M"));  // is not written
+}
+
 TEST_CASE("experts that are streamed are read as chance has it") {
   // gpt-oss 20B: 24 layers, 32 experts of which 4 are used. With nothing cached a token reads an eighth of
   // them.

@@ -241,6 +241,10 @@ TEST_CASE("one quantisation alone says how long a context it has room for") {
   const Ran none = mica({"fit", "--quant", "Q9"});
   CHECK(none.code == 2);
   CHECK(has(none.err, "Q4_K_M"));
+  CHECK(has(mica({"fit", "--quant", "IQ3_M"}).err, "no model has that quantisation; known: F32 "));
+  const Ran other = mica({"fit", "gpt-oss-20b", "--quant", "Q4_K_M"});
+  CHECK(other.code == 2);
+  CHECK(has(other.err, "gpt-oss-20b is published in MXFP4_MOE alone"));
 }
 
 TEST_CASE("rows and levels are filtered, and nothing left is exit code 4 with what is nearest") {
@@ -325,8 +329,11 @@ TEST_CASE("the arithmetic is shown beside that of others") {
 
 TEST_CASE("names that are unknown are refused with those that are known") {
   const Ran model = mica({"fit", "lama-8b"});
-  CHECK(model.code == 2);
+  CHECK(model.code == 3);
   CHECK(has(model.err, "did you mean llama-8b?"));
+  const Ran bytes = mica({"fit", "--ram", "6"});
+  CHECK(bytes.code == 2);
+  CHECK(has(bytes.err, "--ram 6: 6 bytes; did you mean 6G?"));
   CHECK(has(mica({"fit", "--use", "poems"}).err,
             "--use needs one of general coding chat reasoning, found 'poems'."));
   CHECK(

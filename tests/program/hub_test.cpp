@@ -276,6 +276,8 @@ TEST_CASE("names that make no sense end with exit code 2") {
     CHECK(ran.code == 2);
     CHECK(has(ran.err, text));
   }
+  CHECK(has(mica({"pull", "qwen2.5-0.5"}).err, "did you mean qwen2.5-0.5b?"));
+  CHECK(has(mica({"pull", "Qwen/Qwen3-8B-GGUF"}).err, "did you mean hf.co/Qwen/Qwen3-8B-GGUF?"));
   const Ran near = mica({"run", "qwen2.5-0.5", "hi"});
   CHECK(near.code == 3);
   CHECK(has(near.err, "did you mean qwen2.5-0.5b?"));

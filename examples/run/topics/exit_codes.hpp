@@ -23,7 +23,7 @@ stdout:
   {"error":{"code":2,"type":"usage","message":"..."}}
 
 The answer goes to stdout and everything else to stderr. A second Ctrl-C ends
-the program at once. If the reader of stdout closes it, as head does, the
+the program at once; a chat ends by two in an empty line. If the reader of stdout closes it, as head does, the
 exit code is 0.
 )"};
 

@@ -18,7 +18,9 @@ extern "C" void mica_open_remote(const std::string& url, const std::atomic<bool>
 
 extern "C" void mica_list_repository(const mica::hub::Name& name, const std::atomic<bool>* stop,
                                      mica::hub::Listing& listing) {
-  listing = mica::hub::Repository(name, {.stop = stop}).listing();
+  mica::remote::Options options;
+  options.stop = stop;
+  listing = mica::hub::Repository(name, options).listing();
 }
 
 extern "C" void mica_fetch(const mica::hub::Fetch& request, const mica::hub::Watch& watch, bool& done) {

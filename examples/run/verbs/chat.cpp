@@ -151,6 +151,8 @@ class Talk {
       forget_interrupt();
     } catch (const Error& error) {
       write_error_line(error.message());
+      if (error.code() == ErrorCode::limit)
+        note(verb_, "mica: /undo removes the last exchange, /clear all messages");
       code_ = exit_code(error.code());
     }
     over_ = over_ || verb_.single_turn;

@@ -52,7 +52,7 @@ class FitVerb final : public Verb, public MachineOptions {
     flags.number("-c,--max-context,--ctx-size", n_ctx, {0, std::numeric_limits<std::uint32_t>::max()},
                  "requested context in tokens; 0: 8192, or what the model was trained for");
     flags.text("--quant", quant, "TYPE", "this quantisation alone, with the longest context that fits")
-        .likens(names_in(planned_recipe_words()));
+        .likens(names_in(recipe_words()));
     flags.choice("--use", use, {"general", "coding", "chat", "reasoning"}, "NAME",
                  "the use of the model, which decides what is quick and which models are preferred: general "
                  "coding chat reasoning");
@@ -106,6 +106,8 @@ class Judge {
   }
   [[nodiscard]] const fit::Use& use() const noexcept { return use_; }
   [[nodiscard]] std::vector<Ranked> ranked() const { return fit::ranked(fits_, use_); }
+  /// The models that have one quantisation, and not that of --quant.
+  [[nodiscard]] const std::string& refused() const noexcept { return refused_; }
   [[nodiscard]] const std::string& explained(const std::string& name) const { return explained_.at(name); }
 
  private:
@@ -123,7 +125,12 @@ class Judge {
 
   void judge(fit::Candidate candidate) {
     const std::string& quant = verb_.quant;
-    if (!quant.empty() && !candidate.keep_only(quant)) return;
+    if (!quant.empty() && !candidate.keep_only(quant)) {
+      if (candidate.ladder().size() == 1)
+        refused_ += join(refused_.empty() ? "" : "; ", candidate.name(), " is published in ",
+                         candidate.ladder().front().name, " alone");
+      return;
+    }
     fit::Fit fit = selector_.select(candidate);
     if (!quant.empty()) fit.max_context_that_fits = selector_.longest_context(candidate, fit);
     if (verb_.explain) explained_[fit.name] = explanation(machine_, use_, candidate, fit);
@@ -136,6 +143,7 @@ class Judge {
   fit::Selector selector_;
   std::vector<fit::Fit> fits_;
   std::map<std::string, std::string> explained_;
+  std::string refused_;
 };
 
 /// "Nearest: qwen3-8b in Q2_K with 1024 tokens needs 4.1 GiB, 3.6 GiB are available": the first three.
@@ -160,7 +168,10 @@ void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
   }
   if (rows.empty()) return;
   print(join(fit_summary(rows.front(), judge.use(), verb.models.empty()), machine_text(machine), "\n\n",
-             fit_table(rows, !verb.quant.empty()), "\n", fit_hint(rows)));
+             fit_table(rows, !verb.quant.empty()), "\n", fit_hint(rows),
+             machine.speed.basis == "assumed" ? "The bandwidth of memory is assumed: mica doctor --measure "
+                                                "measures that of this machine, --bandwidth names another.\n"
+                                              : ""));
 }
 
 int FitVerb::run() {
@@ -172,8 +183,10 @@ int FitVerb::run() {
   const std::vector<Ranked> all = judge.ranked();
   MICA_CHECK(!all.empty() || !quant.empty(), file,
              "fit: no GGUF file of the named folders can be opened; the lines above say why");
+  MICA_CHECK(!all.empty() || models.empty() || judge.refused().empty(), usage, "fit: --quant ",
+             escaped(quant), ": ", judge.refused());
   MICA_CHECK(!all.empty(), usage, "fit: --quant ", escaped(quant),
-             ": no model has that quantisation; known: ", planned_recipe_words(),
+             ": no model has that quantisation; known: ", recipe_words(),
              machine.mlx ? " mlx-8bit mlx-4bit" : "");
   const auto wanted = [&](const Ranked& row) { return row.fit.level <= min; };
   const bool some = std::any_of(all.begin(), all.end(), wanted);

@@ -7,9 +7,11 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "mica_tools/hub/published.hpp"
 #include "model_name.hpp"
 #include "verbs.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -52,8 +54,11 @@ int PullVerb::run() {
   const auto name = hub_name_of(*this);
   if (!name) {
     MICA_CHECK(!model_path.empty(), usage, "no model was named; see mica pull --help");
+    const bool is_repo = std::count(model_path.begin(), model_path.end(), '/') == 1;
     raise(ErrorCode::usage, escaped(model_path, 200),
-          ": is no model of a hub; needed: hf.co/ORG/REPO, or a short name (mica list --known)");
+          ": is no model of a hub; needed: hf.co/ORG/REPO, or a short name (mica list --known)",
+          is_repo ? join("; did you mean hf.co/", escaped(model_path, 200), "?")
+                  : hub::near_published(model_path));
   }
   OpenOptions open;
   open.n_ctx = n_ctx_;

@@ -109,23 +109,28 @@ class Candidate {
     ladder_.front() = quantisation_of_file();
   }
 
-  /// Restricts the candidate to the quantisation `names`; false where it has none of that name. A row accepts
-  /// every recipe that can be written.
+  /// Restricts the candidate to the quantisation `name`; false where it has none of that name. A row that is
+  /// not published in quantised form accepts every recipe that can be written.
   [[nodiscard]] bool keep_only(std::string_view name) {
     std::vector<Quantisation> one;
     for (const Quantisation& each : ladder_) {
       if (kv::detail::same_name(each.name, name)) one.push_back(each);
     }
     const auto recipe = quantize::find_recipe(name);
-    if (one.empty() && shape_ && !row_->recipe && recipe) {
-      const std::string_view known = quantize::info(*recipe).name;
-      one.push_back({std::string(known), recipe, 0, penalty_of(known, 0), worth_of(known, 0)});
-    }
+    const bool is_other = one.empty() && shape_ && !row_->recipe && recipe &&
+                          format::known_codecs.writes(quantize::info(*recipe).base);
+    if (is_other) one.push_back({std::string(quantize::info(*recipe).name), recipe});
     if (one.empty()) return false;
     if (shape_) documents_ = std::vector<std::optional<gguf::Document>>(1);
     plans_.clear();
     weights_.clear();
     ladder_ = std::move(one);
+    if (is_other) {
+      Quantisation& only = ladder_.front();
+      const double bits = 8 * weights(0).all / parameters().all;
+      only.penalty = penalty_of(only.name, bits);
+      only.worth = worth_of(only.name, bits);
+    }
     return true;
   }
 

@@ -234,12 +234,12 @@ inline constexpr auto catalogue = [] {
   return names;
 }
 
-/// The row of that name or shape. Raises a usage error that suggests the nearest name.
+/// The row of that name or shape. Raises ErrorCode::file with the nearest name.
 [[nodiscard]] inline const Row& row_of(std::string_view name) {
   if (const Row* const row = find_row(name)) return *row;
   const auto near = near_row(name);
-  raise(ErrorCode::usage, "no file, and no model of the catalogue: '", escaped(name), "'",
-        near ? join("; did you mean ", *near, "?") : ".", " Known: ", row_names());
+  raise(ErrorCode::file, "no file, and no model of the catalogue: '", escaped(name), "'",
+        near ? join("; did you mean ", *near, "?") : ".", " mica list --known shows the names");
 }
 
 }  // namespace mica::fit

@@ -65,11 +65,11 @@ inline constexpr double mlx_group_bits = 2 * 16.0 / 64;
 /// 2^(-ln(perplexity / 6.2332) / 0.156). mlx-4bit has the worth of Q4_1, whose scales have as
 /// many bits.
 [[nodiscard]] constexpr double worth_of(std::string_view name, double bits) noexcept {
-  constexpr detail::Named known[] = {
-      {"Q8_0", 1.0},    {"Q6_K", 0.98},   {"Q5_K_M", 0.96},   {"Q5_K_S", 0.93},  {"Q5_1", 0.93},
-      {"Q5_0", 0.91},   {"Q4_K_M", 0.88}, {"Q4_K_S", 0.83},   {"Q4_1", 0.73},    {"Q4_0", 0.73},
-      {"Q3_K_L", 0.68}, {"Q3_K_M", 0.64}, {"Q3_K_S", 0.36},   {"Q2_K", 0.14},    {"F16", 1.0},
-      {"BF16", 1.0},    {"F32", 1.0},     {"MXFP4_MOE", 1.0}, {"mlx-8bit", 1.0}, {"mlx-4bit", 0.73}};
+  constexpr detail::Named known[] = {{"Q8_0", 1.0},    {"Q6_K", 0.98},    {"Q5_K_M", 0.96},  {"Q5_K_S", 0.93},
+                                     {"Q5_1", 0.93},   {"Q5_0", 0.91},    {"Q4_K_M", 0.88},  {"Q4_K_S", 0.83},
+                                     {"Q4_1", 0.73},   {"Q4_0", 0.73},    {"Q3_K_L", 0.68},  {"Q3_K_M", 0.64},
+                                     {"Q3_K_S", 0.36}, {"Q2_K", 0.14},    {"F16", 1.0},      {"BF16", 1.0},
+                                     {"F32", 1.0},     {"mlx-8bit", 1.0}, {"mlx-4bit", 0.73}};
   const double unknown = bits >= 8     ? 1
                          : bits >= 6   ? 0.98
                          : bits >= 5   ? 0.93
