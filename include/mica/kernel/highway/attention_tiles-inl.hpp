@@ -118,7 +118,7 @@ inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& o
     largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
   }
   std::int32_t bits = hn::ReduceMax(DI(), largest);
-  for (; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
+  for (i = n - n % lanes; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
   const float amax = std::bit_cast<float>(bits);
   const bool finite = bits < 0x7F800000;
   const bool zero = !finite || amax < 1e-30f;
@@ -131,7 +131,7 @@ inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& o
     const VI code = hn::NearestInt(hn::Mul(load(x + i), hn::Set(DF(), inverse)));
     hn::StoreU(hn::DemoteTo(d16, code), d16, out.code + i);
   }
-  for (; i < n; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(x[i] * inverse));
+  for (i = n - n % lanes; i < n; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(x[i] * inverse));
 }
 
 }  // namespace MICA_PER_TARGET
