@@ -12,7 +12,7 @@
 namespace mica::archetype {
 
 /// The heap, counting the blocks that are alive.
-class Allocator : public alloc::Unbooked<Allocator> {
+class Allocator : public mica::alloc::Unbooked<Allocator> {
  public:
   explicit Allocator(std::size_t& blocks) noexcept : blocks_(&blocks) {}
 

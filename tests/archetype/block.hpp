@@ -9,12 +9,12 @@
 
 namespace mica::archetype {
 
-struct Block : block::Stateless, block::Unbuffered {
+struct Block : mica::block::Stateless, mica::block::Unbuffered {
   // Required by Block
   static constexpr std::string_view name = "minimal";
   struct Config {};
   struct Tensors {};
-  static Tensors bind(block::TensorBinder&, const Config&) { return {}; }
+  static Tensors bind(mica::block::TensorBinder&, const Config&) { return {}; }
   template <class Step>
   static bool run(Step&, const Config&, const Tensors&, const Buffers&) noexcept {
     return true;
@@ -25,11 +25,11 @@ static_assert(mica::Block<Block>);
 struct ArchWithBlock {
   // Required by Arch
   static constexpr std::string_view name = "plain";
-  using Blocks = TypeList<Block, block::DenseFeedForward, block::Attention>;
+  using Blocks = mica::TypeList<Block, mica::block::DenseFeedForward, mica::block::Attention>;
 
-  static arch::Config config(const gguf::Document& document) {
-    arch::Config config = Arch::config(document);
-    for (arch::Layer& layer : config.layers) layer.add<Block>();
+  static mica::arch::Config config(const mica::gguf::Document& document) {
+    mica::arch::Config config = Arch::config(document);
+    for (mica::arch::Layer& layer : config.layers) layer.add<Block>();
     return config;
   }
 };

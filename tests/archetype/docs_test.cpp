@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,13 @@ void for_each_quote(const std::string& page, F&& f) {
     f(page.substr(at, named - at), page.substr(begin, end - begin));
     at = end;
   }
+}
+
+/// A file without its namespace of tests: pages show its includes and its class as a program has them.
+std::string as_shown(std::string text) {
+  const std::string_view opens = "namespace mica::archetype {\n\n";
+  const std::size_t at = text.find(opens);
+  return at == text.npos ? text : text.erase(at, opens.size());
 }
 
 /// The names of a struct's fields, one to a line of the file.
@@ -79,7 +87,7 @@ TEST_CASE("code that a page quotes is compiled code") {
     CAPTURE(page.path().string());
     for_each_quote(contents(page.path()), [&](const std::string& file, const std::string& code) {
       CAPTURE(file);
-      CHECK(contents(root / file).find(code) != std::string::npos);
+      CHECK(as_shown(contents(root / file)).find(code) != std::string::npos);
       ++quotes;
     });
   }

@@ -16,8 +16,8 @@ class Drafter {
 
   // Required by Drafter
   [[nodiscard]] std::size_t max_drafts() const noexcept { return 1; }
-  [[nodiscard]] std::size_t draft(std::span<const TokenId> /*before*/, TokenId last,
-                                  std::span<TokenId> drafts) noexcept {
+  [[nodiscard]] std::size_t draft(std::span<const mica::TokenId> /*before*/, mica::TokenId last,
+                                  std::span<mica::TokenId> drafts) noexcept {
     if (drafts.empty()) return 0;
     drafts[0] = last;
     return 1;

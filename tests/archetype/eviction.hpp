@@ -18,7 +18,7 @@ class Eviction {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] static bool needs_scores() noexcept { return false; }
   [[nodiscard]] static float decay() noexcept { return 1; }
-  [[nodiscard]] static std::size_t choose(const kv::EvictionView& /*view*/) noexcept { return 0; }
+  [[nodiscard]] static std::size_t choose(const mica::kv::EvictionView& /*view*/) noexcept { return 0; }
 
  private:
   std::size_t capacity_;  // a multiple of 64

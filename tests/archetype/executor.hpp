@@ -22,7 +22,7 @@ class Executor {
 
   template <class F>
   void run(std::size_t tasks, F&& f) noexcept {
-    const exec::FlushDenormals flush;
+    const mica::exec::FlushDenormals flush;
     for (std::size_t task = tasks; task-- > 0;) f(task, task % 2);
   }
 };

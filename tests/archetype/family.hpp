@@ -15,15 +15,15 @@ namespace mica::archetype {
 struct Family {
   // Required by Arch
   static constexpr std::string_view name = "pebble";
-  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
+  using Blocks = mica::TypeList<mica::block::Attention, mica::block::DenseFeedForward>;
 
-  static arch::Config config(const gguf::Document& document) {
-    const arch::KeyReader keys(document, name);
-    arch::Config config = arch::read_common(keys, name, kernel::RopePairs::adjacent);
+  static mica::arch::Config config(const mica::gguf::Document& document) {
+    const mica::arch::KeyReader keys(document, name);
+    mica::arch::Config config = mica::arch::read_common(keys, name, mica::kernel::RopePairs::adjacent);
     config.embedding_scale = std::sqrt(static_cast<float>(config.width));
-    const std::size_t window = keys.count("attention.sliding_window", 1, arch::max_context);
+    const std::size_t window = keys.count("attention.sliding_window", 1, mica::arch::max_context);
     for (std::size_t i = 0; i < config.layers.size(); i += 2) {
-      config.layers[i].get<block::Attention>().look_through_window(window);
+      config.layers[i].get<mica::block::Attention>().look_through_window(window);
     }
     return config;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mica/format/concept.hpp"
+#include "mica/format/q8_0.hpp"
 
 #include <algorithm>
 
@@ -13,19 +14,20 @@ namespace mica::archetype {
 
 struct IntegerFormat {
   // Required by WeightFormat
-  static constexpr format::Id id = format::Q8_0::id;
+  static constexpr mica::format::Id id = mica::format::Q8_0::id;
   static constexpr std::string_view name = "Q8_0";
   static constexpr std::size_t block_size = 32;
-  static constexpr format::Arithmetic arithmetic = format::Arithmetic::integer;
+  static constexpr mica::format::Arithmetic arithmetic = mica::format::Arithmetic::integer;
   static constexpr bool vector_codec = false;
 
   struct Block {
-    Half d;
+    mica::Half d;
     std::int8_t code[32];
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    for (std::size_t i = 0; i < 32; ++i) values[i] = to_float(block.d) * static_cast<float>(block.code[i]);
+    for (std::size_t i = 0; i < 32; ++i)
+      values[i] = mica::to_float(block.d) * static_cast<float>(block.code[i]);
   }
 
   // Required by IntegerFormat
@@ -34,11 +36,11 @@ struct IntegerFormat {
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
 
-  static void unpack(const Block& block, format::Codes<32, 32>& out) noexcept {
+  static void unpack(const Block& block, mica::format::Codes<32, 32>& out) noexcept {
     std::copy_n(block.code, 32, out.code);
     out.scale[0] = 1;
     out.min[0] = 0;
-    out.d = to_float(block.d);
+    out.d = mica::to_float(block.d);
     out.dmin = 0;
   }
 };

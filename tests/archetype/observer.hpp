@@ -11,11 +11,11 @@ namespace mica::archetype {
 struct Observer {
   // Required by Observer
   static constexpr bool active = true;
-  void product(std::string_view /*tensor*/, MatrixView<const float> /*rows*/,
+  void product(std::string_view /*tensor*/, mica::MatrixView<const float> /*rows*/,
                std::size_t /*index*/) noexcept {
     ++products;
   }
-  void layer(std::size_t /*index*/, MatrixView<const float> /*rows*/) noexcept { ++layers; }
+  void layer(std::size_t /*index*/, mica::MatrixView<const float> /*rows*/) noexcept { ++layers; }
 
   std::size_t products = 0;
   std::size_t layers = 0;

@@ -21,9 +21,9 @@ class Pager {
   static constexpr std::string_view name = "plain";
   static constexpr bool packs = false;
 
-  Pager(const paging::Table& table, A allocator, LogSink /*log*/) {
-    for (const paging::Extent& tensor : table.tensors) {
-      auto buffer = alloc::Buffer<std::byte, A>::make(allocator, tensor.bytes);
+  Pager(const mica::paging::Table& table, A allocator, mica::LogSink /*log*/) {
+    for (const mica::paging::Extent& tensor : table.tensors) {
+      auto buffer = mica::alloc::Buffer<std::byte, A>::make(allocator, tensor.bytes);
       MICA_CHECK(buffer, budget, "weights: a tensor of ", tensor.bytes, " bytes does not fit");
       table.document.sources()[tensor.source].read_at(tensor.offset, buffer->span());
       tensors_.push_back(std::move(*buffer));
@@ -36,7 +36,7 @@ class Pager {
   bool packed(std::size_t /*tensor*/) const noexcept { return false; }
 
  private:
-  std::vector<alloc::Buffer<std::byte, A>> tensors_;
+  std::vector<mica::alloc::Buffer<std::byte, A>> tensors_;
 };
 
 }  // namespace mica::archetype

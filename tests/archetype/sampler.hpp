@@ -20,10 +20,10 @@ class Sampler {
   Sampler& operator=(const Sampler&) = delete;
 
   // Required by Sampler
-  [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) {
-    return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  [[nodiscard]] std::optional<mica::TokenId> sample(std::span<const float> logits) {
+    return static_cast<mica::TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   }
-  void accept(TokenId /*token*/) {}
+  void accept(mica::TokenId /*token*/) {}
 };
 static_assert(mica::Sampler<Sampler>);
 

@@ -11,14 +11,14 @@ namespace mica::archetype {
 class SamplerStage {
  public:
   // Required by SamplerStage
-  void apply(sample::Candidates& candidates) noexcept {
+  void apply(mica::sample::Candidates& candidates) noexcept {
     std::size_t lowest = 0;
     for (std::size_t i = 1; i < candidates.size(); ++i) {
       if (candidates[i].id < candidates[lowest].id) lowest = i;
     }
     candidates.choose(lowest);
   }
-  void accept(sample::TokenId /*token*/) noexcept {}
+  void accept(mica::sample::TokenId /*token*/) noexcept {}
 };
 static_assert(mica::SamplerStage<SamplerStage>);
 

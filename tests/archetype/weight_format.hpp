@@ -6,22 +6,23 @@
 #pragma once
 
 #include "mica/format/concept.hpp"
+#include "mica/format/float.hpp"
 
 namespace mica::archetype {
 
 struct WeightFormat {
   // Required by WeightFormat
-  static constexpr format::Id id = format::F16::id;
+  static constexpr mica::format::Id id = mica::format::F16::id;
   static constexpr std::string_view name = "F16";
   static constexpr std::size_t block_size = 1;
-  static constexpr format::Arithmetic arithmetic = format::Arithmetic::real;
+  static constexpr mica::format::Arithmetic arithmetic = mica::format::Arithmetic::real;
   static constexpr bool vector_codec = false;
 
   struct Block {
-    Half value;
+    mica::Half value;
   };
 
-  static void decode(const Block& block, float* values) noexcept { *values = to_float(block.value); }
+  static void decode(const Block& block, float* values) noexcept { *values = mica::to_float(block.value); }
 };
 static_assert(mica::WeightFormat<WeightFormat>);
 

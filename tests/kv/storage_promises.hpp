@@ -3,7 +3,7 @@
 // What kv/concept.hpp promises of a storage, as checks for any: those of the library, and yours. In a test
 // case of doctest:
 //
-//   check_storage<MyStorage<mica::alloc::Aligned>>();
+//   mica::test::check_storage<MyStorage<mica::alloc::Aligned>>();
 //
 // tests/model/kv_same_bits.hpp runs models on it.
 
