@@ -211,6 +211,24 @@ TEST_CASE("another thread ends an answer before the next step, and the text so f
   CHECK(f.chat.messages().back().content == "a");
 }
 
+TEST_CASE("an answer that ends before its first token leaves the messages as they were") {
+  Fixture f("Hello.");
+  f.say("hi");
+  const std::atomic<bool> cancel{true};
+  CHECK(f.say("ok", {.cancel = &cancel}).reason == StopReason::cancelled);
+  CHECK(f.parts.pieces == 0);
+  CHECK(f.chat.messages().size() == 2);
+  const GenerateResult again = f.chat.regenerate(f.sampler, {.cancel = &cancel}, f.parts.take());
+  CHECK(again.reason == StopReason::cancelled);
+  REQUIRE(f.chat.messages().size() == 2);
+  CHECK(f.chat.messages()[1].content == "Hello.");
+  f.chat.messages().push_back({"user", "ok"});
+  CHECK(f.chat.answer(f.sampler, {.cancel = &cancel}, f.parts.take()).tokens.empty());
+  CHECK(f.chat.messages().size() == 3);
+  f.chat.answer(f.sampler, {}, f.parts.take());
+  CHECK(f.chat.messages().size() == 4);
+}
+
 TEST_CASE("after an error the messages are what they were") {
   Fixture f("Hello.");
   f.say("hi");

@@ -16,7 +16,7 @@ struct LogSink {
   void (*write)(void* context, LogLevel level, std::string_view message) = nullptr;  // null: all are dropped
   void* context = nullptr;  // the first argument of write
 
-  /// Calls write at once, on this thread; the text is valid during the call.
+  /// Calls write at once, on the thread that called the library; the text is valid during the call.
   void operator()(LogLevel level, std::string_view message) const {
     if (write != nullptr) write(context, level, message);
   }

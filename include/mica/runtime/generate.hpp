@@ -46,7 +46,8 @@ void run(Generation& generation) {
 
 /// Feeds the prompt and samples until a stop. on_text(std::string_view) gets whole UTF-8 sequences; false
 /// stops (cancelled); it steps no session of the model. An empty prompt continues the session, which then
-/// needs at least one token. The session afterwards holds the prompt and all sampled tokens but the last.
+/// needs at least one token. The session afterwards holds the prompt and all sampled tokens but the last;
+/// if it ends while it reads the prompt, those tokens of the prompt that were fed.
 /// sampler: chooses them, such as sample::Standard, sample::Chain or one of your own (sample/concept.hpp).
 /// drafter: drafts tokens (runtime/drafter.hpp), which may make it faster and never changes the answer.
 /// Raises ErrorCode::failed for non-finite logits, naming the layer; usage for ids outside the vocabulary and

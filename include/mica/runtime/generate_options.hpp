@@ -24,7 +24,8 @@ enum class OnFull : std::uint8_t {
   shift,  ///< Session::shift removes tokens, and the answer continues
 };
 
-/// The end and the form of an answer.
+/// The end and the form of an answer. Functions are called on the thread that calls generate(), Batch or
+/// Chat; cancel may be set from any thread or a signal.
 struct GenerateOptions {
   std::size_t max_tokens = 0;                 // 0: no maximum
   bool stop_at_end = true;                    // at a token that ends a text or a turn
@@ -33,7 +34,7 @@ struct GenerateOptions {
   OnFull on_full = OnFull::stop;              // what happens when the context is full
   std::size_t keep_first = 0;                 // first tokens of the sequence that a shift keeps
   std::size_t min_drafts = 0;                 // the minimum in each step; 0: chosen by DraftPace
-  const std::atomic<bool>* cancel = nullptr;  // read before each token
+  const std::atomic<bool>* cancel = nullptr;  // read before each step: of a prompt, up to `chunk` tokens
   std::function<void()> between_steps = {};   // called before each step: a place for runtime/governed.hpp
   /// Called with each sampled token, before its text is given; the ending one included.
   std::function<void(const TokenScores&)> on_token = {};

@@ -34,7 +34,8 @@
 namespace mica {
 
 /// An open model with everything that belongs to it. Movable; sessions refer to what it holds and stay valid.
-/// One thread at a time with all of its sessions; config(), tokenizer() and document() from any thread.
+/// One thread at a time with all of its sessions; config(), tokenizer(), document(), ledger() and threads()
+/// from any thread.
 /// Families: the list of those that can be opened; Formats: those that weights may have. Shorter lists are a
 /// smaller program, and a format of the program's own joins by Append<format::All, Mine>.
 template <class Families, class Formats = format::All>
@@ -92,7 +93,8 @@ inline constexpr bool are_families<TypeList<F...>> = sizeof...(F) > 0;
 
 }  // namespace detail
 
-/// Opens a GGUF file, or the first or any shard of a set.
+/// Opens a GGUF file, or the first or any shard of a set. Uses the kernels of all elements of keys and
+/// values; a library of mica_add_kernels(... KV ...) has some alone, and needs a Transformer of your own.
 template <class Families = arch::All, class Formats = format::All>
 requires(detail::are_families<Families>&& detail::Formats<Formats>)
     [[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {

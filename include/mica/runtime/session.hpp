@@ -106,12 +106,13 @@ class Session {
     if (note != nullptr) *note = std::move(found);
     return session;
   }
-  /// Reads the model's file for save() now, so that save() works when the file is truncated or removed later.
+  /// Reads the model's file for save() now, so that save() works when the file is truncated or removed
+  /// later. Reads samples of each tensor, once.
   /// Raises as gguf::fingerprint().
   void prepare_save() { static_cast<void>(model_->describe(cache_)); }
   /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
   /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without
-  /// xxHash.
+  /// xxHash. Writes the keys and values of all tokens; the first call also does what prepare_save() does.
   void save(const std::string& path, const SessionNote& note = {}) {
     MICA_CHECK(load_saved() == model::StepStatus::ok, budget,
                "no memory to read the saved session that is to be saved again");
@@ -224,7 +225,7 @@ class Session {
 
   /// Removes all tokens from position `count` on; logits() needs a feed() first, unless tokens of the last
   /// chunk remain. Where the model has a recurrent state, that feed() may have to run some tokens before
-  /// `count` again.
+  /// `count` again. Moves no keys and values; the storage may free memory.
   void rewind(std::size_t count) noexcept {
     if (count >= tokens_.size()) return;
     tokens_.resize(count);

@@ -31,7 +31,8 @@ struct ChatShift {
 /// The messages of one conversation over a session. Session and tokenizer must outlive it. Other uses of the
 /// session cost time and change no answer. One thread at a time; GenerateOptions::cancel may be set from any
 /// thread, and ends the answer before the next step.
-/// A function that raises leaves the messages as they were.
+/// A function that raises leaves the messages as they were, and so does an answer that ends before its first
+/// token: say() adds no message then, and regenerate() puts the former answer back.
 template <StepModel Model, text::Tokenizer Tokenizer>
 class Chat {
  public:
@@ -53,7 +54,7 @@ class Chat {
 
   /// Adds a message of the user and answers it. on_part(ChatPart, std::string_view) gets whole UTF-8
   /// sequences of thoughts, then of the answer; if it returns false, the answer ends as cancelled. The answer
-  /// becomes a message, also one that was stopped.
+  /// becomes a message, also one that was stopped after its first token.
   /// Raises what generate() and the renderer raise; ErrorCode::limit if the conversation does not fit the
   /// context (with OnFull::shift: if its first question does not).
   template <Sampler S, class OnPart>
@@ -98,39 +99,44 @@ class Chat {
     const auto on_text = [&](std::string_view text) { return splitter.take(text, give); };
     GenerateResult result = generate(session_, std::span<const TokenId>(wanted).subspan(stay), on_text);
     splitter.finish(give);
-    messages_.push_back(std::move(message));
+    if (!result.tokens.empty()) messages_.push_back(std::move(message));
     said_ = all;
     said_.insert(said_.end(), result.tokens.begin(), result.tokens.end());
     left_out_ += result.shifted;
     return result;
   }
-  /// Adds a message and calls answer(). If that raises, the message is removed again.
+  /// Adds a message and calls answer(). If that raises or adds no answer, the message is removed again.
   template <class Answer>
   auto with_message(text::Message message, Answer&& answer) {
     const std::size_t before = messages_.size();
     messages_.push_back(std::move(message));
     try {
-      return answer();
+      auto result = answer();
+      if (messages_.size() == before + 1) messages_.pop_back();
+      return result;
     } catch (...) {
       messages_.resize(before);
       throw;
     }
   }
-  /// Removes the last answer and calls answer(). If that raises, the former answer is put back.
+  /// Removes the last answer and calls answer(). If that raises or adds no answer, the former one returns.
   template <class Answer>
   auto instead_of_answer(Answer&& answer) {
     MICA_CHECK(has_answer(), usage, "nothing to answer again");
     text::Message former = std::move(messages_.back());
     messages_.pop_back();
+    const std::size_t before = messages_.size();
     try {
-      return answer();
+      auto result = answer();
+      if (messages_.size() == before) messages_.push_back(std::move(former));
+      return result;
     } catch (...) {
       messages_.push_back(std::move(former));
       throw;
     }
   }
 
-  /// The tokens of the conversation, with the beginning of the next answer.
+  /// The tokens of the conversation, with the beginning of the next answer. Renders and encodes all messages.
   [[nodiscard]] std::vector<TokenId> tokens() const { return tokens_of(rendered()); }
 
   /// Sets the system prompt, the first message; an empty text removes it.
