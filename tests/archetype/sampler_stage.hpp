@@ -10,6 +10,9 @@ namespace mica::archetype {
 
 class SamplerStage {
  public:
+  // Required by ChoosingStage
+  static constexpr bool chooses = true;
+
   // Required by SamplerStage
   void apply(mica::sample::Candidates& candidates) noexcept {
     std::size_t lowest = 0;
@@ -20,6 +23,6 @@ class SamplerStage {
   }
   void accept(mica::sample::TokenId /*token*/) noexcept {}
 };
-static_assert(mica::SamplerStage<SamplerStage>);
+static_assert(mica::ChoosingStage<SamplerStage>);
 
 }  // namespace mica::archetype

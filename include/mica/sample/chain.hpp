@@ -17,13 +17,29 @@
 
 namespace mica::sample {
 
-/// Stages one after the other; itself a stage, and a sampler where the last stage leaves one candidate, as
-/// Greedy and Dist do. One thread at a time.
-template <SamplerStage... Stages>
+namespace detail {
+
+/// The check of a stage, which the first error of a compiler names.
+template <class Stage>
+struct CheckedStage {
+  static_assert(SamplerStage<Stage>,
+                "mica::sample::Chain: a stage needs void apply(mica::sample::Candidates&) noexcept and "
+                "void accept(mica::TokenId) noexcept, a mica::SamplerStage (sample/concept.hpp)");
+  using Type = Stage;
+};
+
+}  // namespace detail
+
+/// Stages one after the other; itself a stage, and a sampler if one of them is a ChoosingStage, as Greedy,
+/// Dist and Mirostat are. One thread at a time.
+template <class... Stages>
 class Chain {
  public:
   /// Takes the stages, to run them in this order.
   explicit Chain(Stages... stages) noexcept : stages_(std::move(stages)...) {}
+
+  // Required by ChoosingStage
+  static constexpr bool chooses = (ChoosingStage<Stages> || ...);
 
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept {
@@ -34,10 +50,13 @@ class Chain {
   }
 
   // Required by Sampler
-  /// The token that the last stage leaves; empty when a logit is NaN or +infinity, or all are -infinity.
+  /// The token that the stages leave; empty when a logit is NaN or +infinity, or all are -infinity.
   /// Allocates 12 bytes for each logit at the first call, which no ledger counts. Where bytes must be
   /// counted, use sample::Standard, which takes an allocator.
   [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) {
+    static_assert(chooses,
+                  "mica::sample::Chain: no stage chooses a token: end with Greedy, Dist, Mirostat or a "
+                  "mica::ChoosingStage of your own, which has chooses = true (sample/concept.hpp)");
     if (memory_.size() < logits.size()) memory_.resize(logits.size());
     Candidates candidates(memory_);
     if (!candidates.fill(logits)) return std::nullopt;
@@ -54,9 +73,9 @@ class Chain {
   }
 
  private:
-  std::tuple<Stages...> stages_;
+  std::tuple<typename detail::CheckedStage<Stages>::Type...> stages_;
   std::vector<Candidate> memory_;
 };
-static_assert(SamplerStage<Chain<TopK, Dist>> && Sampler<Chain<TopK, Dist>>);
+static_assert(ChoosingStage<Chain<TopK, Dist>> && Sampler<Chain<TopK, Dist>>);
 
 }  // namespace mica::sample

@@ -31,6 +31,10 @@ concept SamplerStage = requires(S stage, sample::Candidates& candidates, sample:
   { stage.apply(candidates) } noexcept -> std::same_as<void>;  // once for each token that is chosen
   { stage.accept(token) } noexcept -> std::same_as<void>;      // a token of the text
 };
+
+/// A stage that leaves one candidate; a sample::Chain that is a sampler has one. S::chooses is true.
+template <class S>
+concept ChoosingStage = SamplerStage<S> && S::chooses;
 // clang-format on
 
 namespace sample {

@@ -75,6 +75,6 @@ class Mirostat : public Dist {
   float eta_;
   float mu_;
 };
-static_assert(SamplerStage<Mirostat>);
+static_assert(ChoosingStage<Mirostat>);
 
 }  // namespace mica::sample

@@ -267,10 +267,13 @@ static_assert(SamplerStage<Temperature>);
 /// Chooses the candidate with the largest logit; among equal ones, that with the lowest id.
 class Greedy : public Memoryless {
  public:
+  // Required by ChoosingStage
+  static constexpr bool chooses = true;
+
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept { candidates.choose(candidates.best()); }
 };
-static_assert(SamplerStage<Greedy>);
+static_assert(ChoosingStage<Greedy>);
 
 /// Chooses a candidate at random, by the probabilities. One random number is drawn per token, needed or not,
 /// so the n-th token always has the n-th number of the seed.
@@ -282,6 +285,9 @@ class Dist : public Memoryless {
   /// Where the draws are: seed and counter, to save them and to continue there.
   [[nodiscard]] const CounterRng& rng() const noexcept { return rng_; }
   void set_rng(CounterRng rng) noexcept { rng_ = rng; }
+
+  // Required by ChoosingStage
+  static constexpr bool chooses = true;
 
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept {
@@ -304,6 +310,6 @@ class Dist : public Memoryless {
  private:
   CounterRng rng_;
 };
-static_assert(SamplerStage<Dist>);
+static_assert(ChoosingStage<Dist>);
 
 }  // namespace mica::sample
