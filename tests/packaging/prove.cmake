@@ -295,6 +295,9 @@ elseif(WAY STREQUAL cps)
 elseif(WAY STREQUAL find_package)
   install_and_move()
   build_consumer("${SCRATCH}/build" "-DMICA_COMPONENTS=${parts}" "-DLINK=${parts}")
+  # A folder of the build comes first; what it lacks is refused.
+  configure_consumer("${SCRATCH}/both" "-DMICA_FOLDER=${SOURCE}" -DFIND_TOO=ON)
+  expect_headers("${SCRATCH}/both" "${SOURCE}/include")
   prove_own_parts()
   # The kernel units came along, optimised, and compile by the user's flags; one instruction set of one stands
   # for all.
