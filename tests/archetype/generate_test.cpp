@@ -102,8 +102,9 @@ TEST_CASE("a chain and a sampler of one's own go into generate") {
   const auto prompt = tokenizer.encode("prompt", {});
   const auto on_text = [](std::string_view) { return true; };
   Session session(model);
-  sample::Chain chain(sample::TopK(40), sample::TopP(0.9f), sample::Temperature(0.8f), sample::Dist(7));
-  const auto result = generate(session, tokenizer, chain, prompt, {.max_tokens = 20}, on_text);
+  mica::sample::Chain chain(mica::sample::TopK(40), mica::sample::TopP(0.9f), mica::sample::Temperature(0.8f),
+                            mica::sample::Dist(7));
+  const auto result = mica::generate(session, tokenizer, chain, prompt, {.max_tokens = 20}, on_text);
   CHECK(result.tokens.size() == 20);
   CHECK(chain.stage<sample::Dist>().rng().counter() == 20);
 
