@@ -147,6 +147,8 @@ class Talk {
         note(verb_, join("mica: stopped after ", answerer_.result().tokens.size(),
                          " tokens, the limit of -n; /set n -1 removes the limit"));
       }
+      if (answerer_.result().tokens.empty())
+        note(verb_, "mica: no token was sampled: the conversation is as before this message");
       if (code_ == 130) code_ = 0;  // only the answer ends
       forget_interrupt();
     } catch (const Error& error) {
