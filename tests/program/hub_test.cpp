@@ -6,6 +6,7 @@
 #include "remote/hub_server.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #if defined(MICA_PROGRAM) && defined(MICA_HAS_SERVER)
@@ -220,6 +221,52 @@ TEST_CASE(
   CHECK(has(removed.err, "unfinished download removed, "));
   CHECK(!std::filesystem::exists(waiting.beside.blobs()));
   CHECK(has(waiting.beside.run({"list"}).err, "no models in "));
+}
+
+TEST_CASE("an unfinished download counts as a model, and list prints the name that removes it alone") {
+  HubServer hub({{"fairy-Q8_0.gguf", fairy()}});
+  const Beside beside(hub);
+  REQUIRE(beside.run({"pull", "hf.co/org/model"}).code == 0);
+  const std::string a(64, 'a'), b = std::string(11, 'a') + std::string(53, 'b');
+  const auto fragment = [&](const std::string& sum, const std::string& notes) {
+    std::ofstream(beside.blobs() + "/" + sum + ".mica.incomplete") << "some bytes";
+    std::ofstream(beside.blobs() + "/" + sum + ".mica.pieces") << notes;
+  };
+  const auto is_there = [&](const std::string& sum) {
+    return std::filesystem::exists(beside.blobs() + "/" + sum + ".mica.incomplete");
+  };
+  struct Case {
+    const char* notes;
+    std::string name;
+  };
+  for (const Case& each : {Case{"mica pieces 2 90 4 fairy-F32.gguf\n", "hf.co/org/model:F32"},
+                           Case{"mica pieces 2 90 4 fairy-Q8_0.gguf\n", "hf.co/org/model:aaaaaaaaaaaa"},
+                           Case{"", "hf.co/org/model:aaaaaaaaaaaa"},
+                           Case{"mica pieces 2 90 4 ../x.gguf\n", "hf.co/org/model:aaaaaaaaaaaa"}}) {
+    CAPTURE(each.notes);
+    fragment(a, each.notes);
+    fragment(b, "");
+    CHECK(has(beside.run({"list"}).out, join("unfinished: ", each.name, ", ")));
+    CHECK(has(beside.run({"list"}).out, "unfinished: hf.co/org/model:aaaaaaaaaaab, "));
+    const Ran several = beside.run({"rm", "hf.co/org/model"});
+    CHECK(several.code == 2);
+    CHECK(has(several.err, "hf.co/org/model:Q8_0 (5.4 MiB)"));
+    CHECK(has(several.err, "hf.co/org/model:aaaaaaaaaaab (unfinished, "));
+    CHECK(is_there(a));
+    CHECK(beside.run({"rm", each.name}).code == 0);
+    CHECK(!is_there(a));
+    CHECK(is_there(b));
+    CHECK(beside.run({"rm", "hf.co/org/model:aaaaaaaaaaabbb"}).code == 0);
+    CHECK(!is_there(b));
+    CHECK(has(beside.run({"list"}).out, "hf.co/org/model:Q8_0  "));
+  }
+  fragment(a, "");
+  CHECK(beside.run({"rm", "hf.co/org/model", "--all"}).code == 0);
+  CHECK(!std::filesystem::exists(beside.blobs()));
+  std::filesystem::create_directories(beside.blobs());
+  fragment(a, "");
+  CHECK(beside.run({"rm", "hf.co/org/model"}).code == 0);  // it is the only one
+  CHECK(!std::filesystem::exists(beside.blobs()));
 }
 
 TEST_CASE("rm checks all names before it removes one, and reports all") {

@@ -7,6 +7,7 @@
 #include "mica/budget/size.hpp"
 #include "mica_tools/fit/catalogue.hpp"
 #include "mica_tools/hub/cache.hpp"
+#include "mica_tools/hub/meant.hpp"
 #include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"
 #include "safe_text.hpp"
@@ -61,13 +62,18 @@ std::vector<Here> models_of(const hub::Cache& cache, const std::string& repo) {
 /// Lines, or objects of JSON, of the downloads of a repository that did not end.
 std::string unfinished_text(const hub::Cache& cache, const std::string& repo, bool json) {
   std::string text;
-  for (const hub::Unfinished& each : hub::unfinished(cache, repo)) {
-    const hub::Name name{repo, each.path.empty() ? std::string() : hub::detail::quant_of(each.path)};
+  const std::vector<hub::Unfinished> downloads = hub::unfinished(cache, repo);
+  if (downloads.empty()) return text;
+  const std::vector<hub::File> files = hub::files_here(cache, repo);
+  for (const hub::Unfinished& each : downloads) {
+    const hub::Name name = hub::name_of(repo, each, files, downloads);
+    const bool is_sum = name.file.empty() && each.sha256.starts_with(name.quant);  // pull does not know it
     text += json ? join(text.empty() ? "" : ",", "{\"name\":", json_string(name.text()),
                         ",\"repo\":", json_string(repo), ",\"bytes\":", each.bytes, ",\"of\":", each.of,
                         ",\"in_progress\":", each.in_progress, "}")
                  : join("unfinished: ", cell_text(name.text()), ", ", each.text(),
                         each.in_progress ? "; a download is in progress\n"
+                        : is_sum         ? "; mica rm removes it\n"
                                          : "; mica pull continues, mica rm removes it\n");
   }
   return text;

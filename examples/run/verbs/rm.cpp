@@ -6,17 +6,17 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica_tools/hub/cache.hpp"
+#include "mica_tools/hub/meant.hpp"
 #include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"
 #include "model_name.hpp"
 #include "verbs.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace mica::program {
@@ -26,8 +26,7 @@ namespace {
 struct Removal {
   std::string word;  // as it was given
   hub::Name name;
-  std::set<std::string> paths;  // in all snapshots
-  std::vector<hub::Unfinished> unfinished;
+  hub::Meant meant;
 };
 
 class RmVerb final : public Verb {
@@ -50,16 +49,39 @@ class RmVerb final : public Verb {
   bool all_ = false;
 };
 
-/// The files of a repository, of all snapshots.
-std::vector<hub::File> files_here(const hub::Cache& cache, const std::string& repo) {
-  std::vector<hub::File> files;
-  std::set<std::string> seen;
-  for (const hub::Snapshot& snapshot : cache.snapshots(repo, "main")) {
-    for (const hub::File& file : snapshot.files) {
-      if (seen.insert(file.path).second) files.push_back(file);
-    }
+/// The models of a repository, unfinished ones too, by the names that remove them.
+std::vector<std::string> names_here(const std::string& repo, const std::vector<hub::File>& files,
+                                    const std::vector<hub::Unfinished>& downloads) {
+  std::vector<std::string> names;
+  const auto add = [&](const hub::Name& name, bool finished, std::uint64_t bytes) {
+    names.push_back(
+        join(escaped(name.text(), 300), finished ? " (" : " (unfinished, ", budget::size_text(bytes), ")"));
+  };
+  const std::vector<hub::Variant> variants = hub::all_variants_of(hub::with_unfinished(files, downloads));
+  const auto is_here = [&](const hub::File& part) {
+    return std::any_of(files.begin(), files.end(),
+                       [&](const hub::File& file) { return file.path == part.path; });
+  };
+  for (const hub::Variant& variant : variants) {
+    const bool is_only = std::count_if(variants.begin(), variants.end(), [&](const hub::Variant& other) {
+                           return hub::detail::upper(other.quant) == hub::detail::upper(variant.quant);
+                         }) == 1;
+    hub::Name name{repo, variant.quant};
+    if (!is_only || !hub::is_revision(variant.quant)) name = {repo, {}, variant.path()};
+    add(name, std::all_of(variant.files.begin(), variant.files.end(), is_here), variant.bytes);
   }
-  return files;
+  for (const hub::Unfinished& each : downloads) {
+    const auto has_it = [&](const hub::Variant& variant) { return each.is_of(variant); };
+    if (std::none_of(variants.begin(), variants.end(), has_it))
+      add(hub::name_of(repo, each, files, downloads), false, each.bytes);
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += join(text.empty() ? "" : ", ", name);
+  return text;
 }
 
 [[noreturn]] void refuse_in_progress(const hub::Name& name, const hub::Unfinished& download) {
@@ -75,38 +97,37 @@ Removal RmVerb::removal_of(const hub::Cache& cache, const std::string& word) con
              ": is no model by name; mica list shows those that are here, and rm "
              "removes other files");
   name->repo = cache.spelled(name->repo);
-  Removal removal{word, *name, {}, {}};
-  const std::vector<hub::File> files = files_here(cache, name->repo);
-  const std::vector<hub::Variant> variants = hub::all_variants_of(files);
-  std::vector<hub::Unfinished> downloads = hub::unfinished(cache, name->repo);
-  const bool means_one = !name->quant.empty() || !name->file.empty();
-  MICA_CHECK(means_one || variants.size() <= 1 || all_, usage, name->text(), ": has ", variants.size(),
-             " quantisations here: ", hub::detail::listed(variants), "; name one as ", name->text(), ":",
-             variants.back().quant, ", or all with --all");
-  const auto one = means_one ? hub::find_variant_here(files, downloads, *name) : std::nullopt;
-  for (const hub::Variant& variant : variants) {
-    if (means_one && !(one && hub::detail::is_shard_of(variant.path(), *one))) continue;
-    for (const hub::File& file : variant.files) removal.paths.insert(file.path);
+  const std::vector<hub::File> files = hub::files_here(cache, name->repo);
+  const std::vector<hub::Unfinished> downloads = hub::unfinished(cache, name->repo);
+  Removal removal{word, *name, {}};
+  if (!name->quant.empty() || !name->file.empty()) {
+    removal.meant = hub::meant_here(files, downloads, *name);
+  } else {
+    const std::vector<std::string> names = names_here(name->repo, files, downloads);
+    MICA_CHECK(names.size() <= 1 || all_, usage, name->text(), ": has ", names.size(),
+               " models here: ", joined(names), "; name one of them, or all with --all");
+    for (const hub::Variant& variant : hub::all_variants_of(files)) {
+      for (const hub::File& file : variant.files) removal.meant.paths.insert(file.path);
+    }
+    removal.meant.unfinished = downloads;
   }
-  for (hub::Unfinished& each : downloads) {
-    if (means_one && !(one && each.is_of(*one))) continue;
+  for (const hub::Unfinished& each : removal.meant.unfinished) {
     if (each.in_progress) refuse_in_progress(*name, each);
-    removal.unfinished.push_back(std::move(each));
   }
-  MICA_CHECK(!removal.paths.empty() || !removal.unfinished.empty(), file, name->text(), ": not found in ",
-             cache.folder(), "; mica list shows what is there");
+  MICA_CHECK(!removal.meant.paths.empty() || !removal.meant.unfinished.empty(), file, name->text(),
+             ": not found in ", cache.folder(), "; mica list shows what is there");
   return removal;
 }
 
 /// Returns the bytes that are freed.
 std::uint64_t remove(const hub::Cache& cache, const Removal& removal) {
   std::uint64_t bytes = 0;
-  for (const hub::Unfinished& each : removal.unfinished) {
+  for (const hub::Unfinished& each : removal.meant.unfinished) {
     if (!hub::remove_unfinished(cache, removal.name.repo, each)) refuse_in_progress(removal.name, each);
     bytes += each.bytes;
   }
   return bytes + cache.remove(removal.name.repo,
-                              [&](const std::string& path) { return removal.paths.contains(path); });
+                              [&](const std::string& path) { return removal.meant.paths.contains(path); });
 }
 
 /// All names are checked before the first file is removed.
@@ -133,9 +154,10 @@ int RmVerb::run() {
     if (json || jsonl) {
       print(join("{\"name\":", json_string(removal.word), ",\"bytes\":", bytes, "}\n"));
     } else {
-      note(*this, join("mica: ", removal.word,
-                       removal.paths.empty() ? ": unfinished download removed, freed " : ": removed, freed ",
-                       budget::size_text(bytes)));
+      note(*this,
+           join("mica: ", removal.word,
+                removal.meant.paths.empty() ? ": unfinished download removed, freed " : ": removed, freed ",
+                budget::size_text(bytes)));
     }
   }
   if (removals.size() > 1)

@@ -92,17 +92,23 @@ inline void read_first_line(const std::string& notes, Unfinished& to) {
   return found;
 }
 
-/// The variant that a name means among the finished files and the unfinished downloads of a repository. The
-/// rules and the error are those of find_variant(), by which `pull` chooses.
-[[nodiscard]] inline std::optional<Variant> find_variant_here(std::vector<File> files,
-                                                              std::span<const Unfinished> downloads,
-                                                              const Name& name) {
+/// Finished files, and those of unfinished downloads whose path is known.
+[[nodiscard]] inline std::vector<File> with_unfinished(std::vector<File> files,
+                                                       std::span<const Unfinished> downloads) {
   for (const Unfinished& each : downloads) {
     const auto is_it = [&](const File& file) { return file.path == each.path; };
     if (!each.path.empty() && std::none_of(files.begin(), files.end(), is_it))
       files.push_back({each.path, each.of, each.sha256});
   }
-  const std::vector<Variant> variants = all_variants_of(files);
+  return files;
+}
+
+/// The variant that a name means among the finished files and the unfinished downloads of a repository. The
+/// rules and the error are those of find_variant(), by which `pull` chooses.
+[[nodiscard]] inline std::optional<Variant> find_variant_here(std::vector<File> files,
+                                                              std::span<const Unfinished> downloads,
+                                                              const Name& name) {
+  const std::vector<Variant> variants = all_variants_of(with_unfinished(std::move(files), downloads));
   const Variant* const found = find_variant(variants, name);
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
