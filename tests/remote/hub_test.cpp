@@ -310,6 +310,67 @@ TEST_CASE("removing a model keeps what another snapshot has, and the last one ta
   CHECK(!std::filesystem::exists(cache.repo_folder("o/r")));
 }
 
+TEST_CASE("files of other tools stay, at any depth, and their folders with them") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const hub::Cache cache(folder.path(""));
+  add_file(cache, commit, "a.gguf", sum_a, "12345");
+  add_file(cache, other_commit, "a.gguf", sum_a, "12345");
+  const std::string root = cache.repo_folder("o/r");
+  std::string deep = root + "/snapshots/" + commit;
+  for (int i = 0; i < 12; ++i) deep += "/d";
+  const std::string record = root + "/.no_exist/x", locks = folder.path(".locks/models--o--r");
+  for (const std::string& each :
+       {deep, record, locks, root + "/snapshots/" + other_commit + "/1/2/3/4/5/6/7/8/9/10"})
+    fs::create_directories(each);
+  std::ofstream(deep + "/theirs.bin") << "theirs";
+  CHECK(cache.remove("o/r", [](const std::string& path) { return path == "a.gguf"; }) == 5);
+  CHECK(contents(deep + "/theirs.bin") == "theirs");
+  CHECK(!fs::exists(root + "/snapshots/" + other_commit));  // nothing but empty folders
+  fs::remove(deep + "/theirs.bin");
+  std::ofstream(record + "/config.json") << "theirs";
+  std::ofstream(locks + "/theirs.txt") << "theirs";
+  cache.remove("o/r", [](const std::string&) { return true; });
+  CHECK(!fs::exists(root + "/snapshots"));
+  CHECK(contents(record + "/config.json") == "theirs");
+  fs::remove(record + "/config.json");
+  std::ofstream(locks + "/" + sum_a + ".lock").flush();
+  cache.remove("o/r", [](const std::string&) { return true; });
+  CHECK(!fs::exists(root));
+  CHECK(!fs::exists(locks + "/" + sum_a + ".lock"));
+  CHECK(contents(locks + "/theirs.txt") == "theirs");
+}
+
+TEST_CASE("nothing is removed behind a snapshot that is a link") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const hub::Cache cache(folder.path("hub"));
+  add_file(cache, commit, "a.gguf", sum_a, "12345");
+  add_file(cache, commit, "b.gguf", sum_b, "123");
+  fs::create_directories(folder.path("mine/sub"));
+  std::ofstream(folder.path("mine/a.gguf")) << "mine";
+  const std::string link = cache.repo_folder("o/r") + "/snapshots/" + other_commit;
+  fs::create_directory_symlink(folder.path("mine"), link);
+  const auto is = [](const char* name) { return [name](const std::string& path) { return path == name; }; };
+  const Error error = refusal([&] { cache.remove("o/r", is("a.gguf")); });
+  CHECK(error.code() == ErrorCode::file);
+  CHECK(mentions(error, link, "is a link", "remove the link first"));
+  CHECK(contents(cache.path("o/r", commit, "a.gguf")) == "12345");
+  CHECK(cache.remove("o/r", is("b.gguf")) == 3);
+  CHECK(contents(folder.path("mine/a.gguf")) == "mine");
+  CHECK(fs::exists(folder.path("mine/sub")));
+  CHECK(fs::is_symlink(link));
+  fs::remove(link);
+  CHECK(cache.remove("o/r", is("a.gguf")) == 5);
+  CHECK(!fs::exists(cache.repo_folder("o/r")));
+  // The folder of all snapshots
+  add_file(cache, commit, "a.gguf", sum_a, "12345");
+  fs::rename(cache.repo_folder("o/r") + "/snapshots", folder.path("all"));
+  fs::create_directory_symlink(folder.path("all"), cache.repo_folder("o/r") + "/snapshots");
+  CHECK(mentions(refusal([&] { cache.remove("o/r", is("a.gguf")); }), "is a link"));
+  CHECK(fs::is_symlink(folder.path("all/") + commit + "/a.gguf"));
+}
+
 TEST_CASE("notes of pieces count as far as they are whole, and only for the same file") {
   const TemporaryFolder folder;
   const std::string blob = folder.path("sum");

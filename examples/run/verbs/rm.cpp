@@ -119,15 +119,17 @@ Removal RmVerb::removal_of(const hub::Cache& cache, const std::string& word) con
   return removal;
 }
 
-/// Returns the bytes that are freed.
+/// Returns the bytes that are freed. Files are first, since a refusal of these removes nothing.
 std::uint64_t remove(const hub::Cache& cache, const Removal& removal) {
-  std::uint64_t bytes = 0;
+  const std::string& repo = removal.name.repo;
+  std::uint64_t bytes =
+      cache.remove(repo, [&](const std::string& path) { return removal.meant.paths.contains(path); });
   for (const hub::Unfinished& each : removal.meant.unfinished) {
-    if (!hub::remove_unfinished(cache, removal.name.repo, each)) refuse_in_progress(removal.name, each);
+    if (!hub::remove_unfinished(cache, repo, each)) refuse_in_progress(removal.name, each);
     bytes += each.bytes;
   }
-  return bytes + cache.remove(removal.name.repo,
-                              [&](const std::string& path) { return removal.meant.paths.contains(path); });
+  cache.remove(repo, [](const std::string&) { return false; });  // folders that became empty
+  return bytes;
 }
 
 /// All names are checked before the first file is removed.

@@ -107,7 +107,8 @@ class Cache {
   /// Stores the commit of a revision. Raises as io::AtomicFile.
   void set_commit(std::string_view repo, std::string_view revision, std::string_view commit) const;
   /// Removes files of all snapshots, blobs that no snapshot has any more, and folders that become empty.
-  /// Returns the bytes of removed files. Raises ErrorCode::file when one cannot be removed.
+  /// Returns the bytes of removed files. Raises ErrorCode::file when one cannot be removed, or is behind a folder
+  /// that is a link, which may lead out of the cache; then nothing is removed.
   std::uint64_t remove(std::string_view repo,
                        const std::function<bool(const std::string& path)>& chosen) const;
 
@@ -136,6 +137,24 @@ void for_each_file(const fs::path& folder, F&& f) {
     if (!fs::is_directory(entry->symlink_status(ignored)))
       f(*entry, entry->path().lexically_relative(folder).generic_string());
   }
+}
+
+[[nodiscard]] inline bool is_link(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_symlink(fs::symlink_status(path, ignored));
+}
+
+/// Removes the empty folders below a folder, and itself once it is empty. Files and links stay.
+inline void remove_empty_folders(const fs::path& folder) {
+  if (is_link(folder)) return;
+  std::vector<std::string> folders{folder.string()};
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (fs::is_directory(entry->symlink_status(ignored))) folders.push_back(entry->path().string());
+  }
+  for (std::size_t i = folders.size(); i > 0; --i) ::rmdir(folders[i - 1].c_str());  // inner ones first
 }
 
 /// The names in a folder, sorted.
@@ -254,15 +273,20 @@ inline std::uint64_t Cache::remove(std::string_view repo,
   namespace fs = std::filesystem;
   const std::string snapshots = repo_folder(repo) + "/snapshots";
   std::vector<fs::path> files, blobs, kept;
+  const bool all_linked = detail::is_link(snapshots);
   for (const std::string& commit : detail::names_in(snapshots)) {
-    detail::for_each_file(fs::path(snapshots) / commit,
-                          [&](const fs::directory_entry& entry, const std::string& path) {
-                            std::error_code error;
-                            const fs::path target = fs::read_symlink(entry.path(), error);
-                            const bool is_link = !error, is_chosen = chosen(path);
-                            if (is_chosen) files.push_back(entry.path());
-                            if (is_link) (is_chosen ? blobs : kept).push_back(target.filename());
-                          });
+    const fs::path folder = all_linked ? fs::path(snapshots) : fs::path(snapshots) / commit;
+    const bool is_linked = detail::is_link(folder);
+    detail::for_each_file(fs::path(snapshots) / commit, [&](const fs::directory_entry& entry,
+                                                            const std::string& path) {
+      std::error_code error;
+      const fs::path target = fs::read_symlink(entry.path(), error);
+      const bool is_link = !error, is_chosen = chosen(path);
+      MICA_CHECK(!is_chosen || !is_linked, file, entry.path().string(), ": is not removed, since its folder ",
+                 folder.string(), " is a link, which may lead out of the cache; remove the link first");
+      if (is_chosen) files.push_back(entry.path());
+      if (is_link) (is_chosen ? blobs : kept).push_back(target.filename());
+    });
   }
   std::uint64_t bytes = 0;
   const auto remove_file = [&](const fs::path& path) {
@@ -286,30 +310,38 @@ inline std::uint64_t Cache::remove(std::string_view repo,
   return bytes;
 }
 
-/// Removes snapshots without files, references to them, and a repository without snapshots.
+/// Removes empty folders of snapshots, references to them, and a repository without snapshots and blobs. No file
+/// but references and locks.
 inline void Cache::remove_traces(std::string_view repo) const {
   namespace fs = std::filesystem;
-  const fs::path folder = repo_folder(repo);
-  std::error_code error;
-  bool has_any = false;
-  for (const std::string& commit : detail::names_in((folder / "snapshots").string())) {
-    bool has_file = false;
-    detail::for_each_file(folder / "snapshots" / commit, [&](const auto&, const auto&) { has_file = true; });
-    has_any = has_any || has_file;
-    if (!has_file) fs::remove_all(folder / "snapshots" / commit, error);
-  }
-  if (!has_any && detail::names_in((folder / "blobs").string()).empty()) {
-    fs::remove_all(folder, error);
-    fs::remove_all(join(folder_, "/.locks/", folder_name(repo)), error);
-    return;
+  const fs::path folder = repo_folder(repo), snapshots = folder / "snapshots", refs = folder / "refs";
+  if (!detail::is_link(snapshots)) {
+    for (const std::string& commit : detail::names_in(snapshots.string()))
+      detail::remove_empty_folders(snapshots / commit);
   }
   std::vector<fs::path> dead;
-  detail::for_each_file(folder / "refs", [&](const fs::directory_entry& entry, const std::string&) {
+  detail::for_each_file(refs, [&](const fs::directory_entry& entry, const std::string&) {
     const std::string commit = remote::detail::small_file(entry.path().string());
     std::error_code ignored;
-    if (!fs::exists(folder / "snapshots" / commit, ignored)) dead.push_back(entry.path());
+    if (is_commit(commit) && !fs::exists(fs::symlink_status(snapshots / commit, ignored)))
+      dead.push_back(entry.path());
   });
-  for (const fs::path& ref : dead) fs::remove(ref, error);
+  std::error_code error;
+  if (!detail::is_link(refs)) {
+    for (const fs::path& ref : dead) fs::remove(ref, error);
+  }
+  const auto is_empty = [&](const char* name) { return detail::names_in((folder / name).string()).empty(); };
+  if (!is_empty("snapshots") || !is_empty("blobs")) return;
+  detail::remove_empty_folders(folder);
+  if (fs::exists(fs::symlink_status(folder, error))) return;
+  const fs::path locks = join(folder_, "/.locks/", folder_name(repo));
+  if (detail::is_link(locks)) return;
+  for (const std::string& name : detail::names_in(locks.string())) {
+    const fs::path lock = locks / name;
+    const bool is_lock = name.ends_with(".lock") && fs::is_regular_file(fs::symlink_status(lock, error));
+    if (is_lock && fs::file_size(lock, error) == 0) fs::remove(lock, error);
+  }
+  ::rmdir(locks.c_str());
 }
 
 }  // namespace mica::hub
