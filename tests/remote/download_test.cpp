@@ -177,6 +177,43 @@ TEST_CASE("a download that its user stops at any point continues to the same byt
   CHECK(place.text("m-Q4_0.gguf") == text_of(file));
 }
 
+/// The time from the first request of the store until a fetch that is stopped then ends.
+std::chrono::milliseconds stopping_time(const HubServer::Fault& fault) {
+  std::atomic<bool> was_asked = false;
+  Place place({{"m-Q4_0.gguf", hub_file(50'000, 16)}}, [&](const Asked& asked, Peer& peer) {
+    was_asked = true;
+    return fault(asked, peer);
+  });
+  hub::DownloadOptions options = quick();
+  options.remote.silence = 20s;
+  options.remote.answer = 20s;
+  options.remote.longest_pause = 60s;
+  std::optional<std::chrono::steady_clock::time_point> stopped;
+  const auto stop = [&] {
+    if (was_asked && !stopped) {
+      std::this_thread::sleep_for(100ms);  // the answer is there
+      stopped = std::chrono::steady_clock::now();
+    }
+    return stopped.has_value();
+  };
+  CHECK(!place.fetch({{}, stop, {}}, options));
+  REQUIRE(stopped);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - *stopped);
+}
+
+TEST_CASE("a download that waits for a server is stopped at once") {
+  CHECK(stopping_time([](const Asked&, Peer& peer) { return peer.wait(), true; }) <
+        1s);  // silent from the start
+  CHECK(stopping_time([](const Asked& asked, Peer& peer) {
+          peer.send(join("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes ", asked.first, "-",
+                         asked.last, "/50000\r\nContent-Length: 1000\r\n\r\nx"));
+          return peer.wait(), true;
+        }) < 1s);
+  CHECK(stopping_time([](const Asked&, Peer& peer) {
+          return peer.send(answer_text("429 Too Many", "Retry-After: 50\r\n")), true;
+        }) < 1s);
+}
+
 TEST_CASE("wrong bytes are refused, and the damaged file is removed") {
   const HubFile good = hub_file(5000, 7);
   HubFile bad = good;

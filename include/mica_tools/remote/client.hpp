@@ -107,11 +107,20 @@ class Client {
     for (std::size_t tries = 1;; ++tries) {
       detail::Reply reply = hop_to(url).get(url.target(), fields_for(url, range), range.to, range.observe,
                                             range.whole ? 200 : 206);
-      const bool stopped = options_.stop != nullptr && *options_.stop;
-      if (!detail::is_transient(reply) || tries >= options_.tries || stopped) return reply;
+      if (!detail::is_transient(reply) || tries >= options_.tries) return reply;
       const auto pause = pause_after(reply, tries);
-      if (pause > options_.longest_pause) return reply;
-      std::this_thread::sleep_for(pause);
+      if (pause > options_.longest_pause || !waited(pause)) return reply;
+    }
+  }
+  /// False as soon as Options::stop is true, which is read every 50 ms.
+  [[nodiscard]] bool waited(std::chrono::milliseconds pause) const {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + pause;
+    for (;;) {
+      if (options_.stop != nullptr && *options_.stop) return false;
+      const Clock::duration left = end - Clock::now();
+      if (left <= Clock::duration::zero()) return true;
+      std::this_thread::sleep_for(std::min<Clock::duration>(left, std::chrono::milliseconds(50)));
     }
   }
   [[nodiscard]] detail::Fields fields_for(const Url& url, const Range& range) const {

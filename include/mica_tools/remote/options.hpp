@@ -24,7 +24,8 @@ struct Options {
   std::chrono::milliseconds longest_pause{10'000};  ///< that a server may ask for
   std::size_t redirects = 5;                        ///< that are followed; more are an error
 
-  const std::atomic<bool>* stop = nullptr;  ///< when it is true, answers end and no request is repeated
+  /// When it is true, answers and pauses end within 0.1 s and no request is repeated.
+  const std::atomic<bool>* stop = nullptr;
 
   std::uint64_t first_bytes = std::uint64_t{64} << 10;  ///< of the first request: headers of later shards fit
   std::uint64_t piece_bytes = std::uint64_t{2} << 20;   ///< of a later one: fewer bytes are requested in vain

@@ -12,6 +12,7 @@
 #include "mica_tools/remote/url.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -64,15 +65,21 @@ class Line {
   bool cut_ = false;
 };
 
-/// Closes a connection after a time, unless the object is destroyed first: a time limit for a whole answer.
-/// The HTTP library limits the wait for the next byte only, so a thread waits beside each request. It touches
-/// no data, and ends with the request.
+/// Closes a connection after a time, or soon after `stop` becomes true, unless the object is destroyed first. The
+/// HTTP library limits the wait for the next byte only, so a thread waits beside each request. It touches no data,
+/// and ends with the request.
 class Cutoff {
  public:
-  Cutoff(Line& line, std::chrono::milliseconds after) {
-    thread_ = std::thread([this, &line, after] {
+  /// stop: may be null.
+  Cutoff(Line& line, std::chrono::milliseconds after, const std::atomic<bool>* stop) {
+    thread_ = std::thread([this, &line, stop, end = Clock::now() + after] {
       std::unique_lock lock(mutex_);
-      if (!over_.wait_for(lock, after, [this] { return done_; })) line.cut();
+      // Cuts more than once: a shutdown before a socket connects has no effect.
+      for (Clock::duration wait = look; !over_.wait_for(lock, wait, [this] { return done_; });) {
+        const Clock::duration left = end - Clock::now();
+        if (left <= Clock::duration::zero() || (stop != nullptr && *stop)) line.cut();
+        wait = left > Clock::duration::zero() ? std::min<Clock::duration>(left, look) : look;
+      }
     });
   }
   Cutoff(const Cutoff&) = delete;
@@ -87,6 +94,9 @@ class Cutoff {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds look{50};  // between two looks at `stop`
+
   std::mutex mutex_;
   std::condition_variable over_;
   bool done_ = false;
@@ -205,7 +215,7 @@ class Hop {
     };
     const NoPipeSignal no_signal;
     line_.begin();
-    const Cutoff cutoff(line_, options_.answer);
+    const Cutoff cutoff(line_, options_.answer, options_.stop);
     const httplib::Result result =
         client_->Get(target, httplib::Headers(fields.begin(), fields.end()), on_head, on_bytes);
     if (refusal) std::rethrow_exception(refusal);
