@@ -214,6 +214,30 @@ TEST_CASE("a download that waits for a server is stopped at once") {
         }) < 1s);
 }
 
+TEST_CASE("simultaneous failures of several connections count once") {
+  const HubFile file = hub_file(20'000, 17);
+  std::atomic<int> left = 8;  // requests that fail
+  Place place({{"m-Q4_0.gguf", file}}, [&](const Asked&, Peer& peer) {
+    if (--left < 0) return false;
+    peer.reset();
+    return true;
+  });
+  hub::Fetch request = place.request();
+  request.connections = 8;
+  hub::DownloadOptions options = quick();
+  options.pause = 100ms;
+  options.remote.tries = 1;
+  CHECK(hub::fetch(request, {}, options));  // 8 failures are more than the 3 in a row that are allowed
+  CHECK(place.text("m-Q4_0.gguf") == text_of(file));
+  left = 1'000'000;
+  std::filesystem::remove_all(place.cache().folder());
+  const std::size_t before = place.server.store().asked().size();
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(refusal([&] { return hub::fetch(request, {}, options); }).code() == ErrorCode::failed);
+  CHECK(std::chrono::steady_clock::now() - begin >= 700ms);  // 100 + 200 + 400
+  CHECK(place.server.store().asked().size() - before <= 64);  // 4 of each connection, and more on a busy machine
+}
+
 TEST_CASE("wrong bytes are refused, and the damaged file is removed") {
   const HubFile good = hub_file(5000, 7);
   HubFile bad = good;

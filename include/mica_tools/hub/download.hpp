@@ -41,10 +41,11 @@ namespace mica::hub {
 /// How a download asks for bytes, and when it gives up.
 struct DownloadOptions {
   std::uint64_t piece_bytes = std::uint64_t{4} << 20;  ///< bytes of a request; each connection has one buffer
-  std::size_t patience = 6;               ///< failures in a row, of all connections; one more is an error
-  std::chrono::milliseconds pause{1000};  ///< after the first failure; then it doubles
-  std::chrono::milliseconds look{100};    ///< between two calls of Watch::stop
-  remote::Options remote = slow_line();   ///< token and stop are set by the download
+  std::size_t patience = 6;  ///< failures in a row, simultaneous ones counted once; one more is an error
+  std::chrono::milliseconds pause{
+      1000};  ///< of all failed connections, after the first failure; then it doubles
+  std::chrono::milliseconds look{100};   ///< between two calls of Watch::stop
+  remote::Options remote = slow_line();  ///< token and stop are set by the download
 
   /// A slow line needs minutes for a piece, and a hub may ask for a minute's pause.
   [[nodiscard]] static remote::Options slow_line() {
@@ -97,6 +98,7 @@ class Download {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  using Clock = std::chrono::steady_clock;
 
   /// The loop of one connection, until there is no piece left.
   void work() noexcept;
@@ -105,8 +107,9 @@ class Download {
   [[nodiscard]] std::optional<std::size_t> take();
   void finish(std::size_t piece, std::span<const std::byte> bytes);
   /// Returns a piece whose request failed, and waits; throws the error, which is being handled, again after
-  /// `patience` failures in a row.
-  void put_back(std::size_t piece, const Error& error, bool fresh);
+  /// `patience` failures in a row. A request that began before the last pause ended failed with the others, and is
+  /// not counted again. fresh: the address is that of the hub.
+  void put_back(std::size_t piece, const Error& error, bool fresh, Clock::time_point began);
   void end_with(std::exception_ptr error) noexcept;
   /// Adds finished pieces to the sum, in order; false when the next one is not finished.
   [[nodiscard]] bool add_to_sum();
@@ -127,6 +130,7 @@ class Download {
   std::size_t next_ = 0;               // the first piece that no connection took
   std::size_t working_ = 0;            // connections
   std::size_t failures_ = 0;           // in a row
+  Clock::time_point pause_end_;        // after the last one
   std::exception_ptr error_;
   std::atomic<std::uint64_t> done_{0};
   std::atomic<bool> stop_{false};
@@ -158,14 +162,16 @@ inline void Download::finish(std::size_t piece, std::span<const std::byte> bytes
   changed_.notify_all();
 }
 
-inline void Download::put_back(std::size_t piece, const Error& error, bool fresh) {
+inline void Download::put_back(std::size_t piece, const Error& error, bool fresh, Clock::time_point began) {
   Lock lock(mutex_);
   returned_.push_back(piece);
-  // An address that the hub gave earlier may have expired; that of the hub itself does not.
-  const bool is_transient = error.code() == ErrorCode::failed || !fresh;
-  if (!is_transient || ++failures_ > options_.patience) throw;
-  const auto pause = options_.pause * (1u << std::min<std::size_t>(failures_ - 1, 6));
-  changed_.wait_for(lock, fresh ? pause : std::chrono::milliseconds(0), [this] { return stop_.load(); });
+  if (!fresh) return;  // an address that the hub gave earlier may have expired; that of the hub does not
+  if (error.code() != ErrorCode::failed) throw;
+  if (began >= pause_end_) {
+    if (++failures_ > options_.patience) throw;
+    pause_end_ = Clock::now() + options_.pause * (1u << std::min<std::size_t>(failures_ - 1, 6));
+  }
+  changed_.wait_until(lock, pause_end_, [this] { return stop_.load(); });
 }
 
 inline void Download::end_with(std::exception_ptr error) noexcept {
@@ -201,12 +207,13 @@ inline void Download::read_pieces() {
   while (const auto piece = take()) {
     const bool fresh = url.target() == from_.target() && url.origin() == from_.origin();
     const std::span<std::byte> bytes = std::span(buffer).first(partial_.piece_size(*piece));
+    const Clock::time_point began = Clock::now();
     try {
       read_piece(client, url, *piece, bytes);
     } catch (const Error& error) {
       url = from_;
       client.hang_up();
-      put_back(*piece, error, fresh);
+      put_back(*piece, error, fresh, began);
       continue;
     }
     finish(*piece, bytes);
