@@ -223,6 +223,32 @@ TEST_CASE(
   CHECK(has(waiting.beside.run({"list"}).err, "no models in "));
 }
 
+TEST_CASE(
+    "an interrupt ends a pull that waits for a silent server, or for the pause that a server requests") {
+  const HubServer::Fault silent = [](const Asked& asked, Peer& peer) {
+    if (asked.first >= 1 << 22) peer.wait();
+    return !peer.is_open();
+  };
+  const HubServer::Fault busy = [](const Asked& asked, Peer& peer) {
+    if (asked.first < 1 << 22) return false;
+    return peer.send(answer_text("503 Busy", "Retry-After: 50\r\n")), true;
+  };
+  for (const HubServer::Fault& fault : {silent, busy}) {
+    HubServer hub({{"fairy-Q8_0.gguf", fairy()}}, fault);
+    std::chrono::steady_clock::time_point interrupted;
+    const Ran pull = Beside(hub).run({"pull", "hf.co/org/model", "--jsonl"}, [&](ProgramRun& run) {
+      run.after_output([&](::pid_t child) {  // the first piece is there
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        interrupted = std::chrono::steady_clock::now();
+        ::kill(child, SIGINT);
+      });
+    });
+    CHECK(pull.code == 130);
+    CHECK(has(pull.err, "the same command continues"));
+    CHECK(std::chrono::steady_clock::now() - interrupted < std::chrono::seconds(2));
+  }
+}
+
 TEST_CASE("an unfinished download counts as a model, and list prints the name that removes it alone") {
   HubServer hub({{"fairy-Q8_0.gguf", fairy()}});
   const Beside beside(hub);
