@@ -84,6 +84,7 @@
 #include "mica_tools/hub/choice.hpp"
 #include "mica_tools/hub/fetch.hpp"
 #include "mica_tools/hub/listing.hpp"
+#include "mica_tools/hub/meant.hpp"
 #include "mica_tools/hub/name.hpp"
 #include "mica_tools/hub/partial_file.hpp"
 #include "mica_tools/hub/published.hpp"

@@ -235,7 +235,7 @@ TEST_CASE("simultaneous failures of several connections count once") {
   const auto begin = std::chrono::steady_clock::now();
   CHECK(refusal([&] { return hub::fetch(request, {}, options); }).code() == ErrorCode::failed);
   CHECK(std::chrono::steady_clock::now() - begin >= 700ms);  // 100 + 200 + 400
-  CHECK(place.server.store().asked().size() - before <= 64);  // 4 of each connection, and more on a busy machine
+  CHECK(place.server.store().asked().size() - before <= 64);  // 4 of each connection; more if busy
 }
 
 TEST_CASE("wrong bytes are refused, and the damaged file is removed") {

@@ -107,8 +107,8 @@ class Cache {
   /// Stores the commit of a revision. Raises as io::AtomicFile.
   void set_commit(std::string_view repo, std::string_view revision, std::string_view commit) const;
   /// Removes files of all snapshots, blobs that no snapshot has any more, and folders that become empty.
-  /// Returns the bytes of removed files. Raises ErrorCode::file when one cannot be removed, or is behind a folder
-  /// that is a link, which may lead out of the cache; then nothing is removed.
+  /// Returns the bytes of removed files. Raises ErrorCode::file when one cannot be removed, or is behind a
+  /// folder that is a link, which may lead out of the cache; then nothing is removed.
   std::uint64_t remove(std::string_view repo,
                        const std::function<bool(const std::string& path)>& chosen) const;
 
@@ -310,8 +310,8 @@ inline std::uint64_t Cache::remove(std::string_view repo,
   return bytes;
 }
 
-/// Removes empty folders of snapshots, references to them, and a repository without snapshots and blobs. No file
-/// but references and locks.
+/// Removes empty folders of snapshots, references to them, and a repository without snapshots and blobs. No
+/// files are removed but references and locks.
 inline void Cache::remove_traces(std::string_view repo) const {
   namespace fs = std::filesystem;
   const fs::path folder = repo_folder(repo), snapshots = folder / "snapshots", refs = folder / "refs";

@@ -107,8 +107,8 @@ class Download {
   [[nodiscard]] std::optional<std::size_t> take();
   void finish(std::size_t piece, std::span<const std::byte> bytes);
   /// Returns a piece whose request failed, and waits; throws the error, which is being handled, again after
-  /// `patience` failures in a row. A request that began before the last pause ended failed with the others, and is
-  /// not counted again. fresh: the address is that of the hub.
+  /// `patience` failures in a row. A request that began before the last pause ended failed with the others,
+  /// and is not counted again. fresh: the address is that of the hub.
   void put_back(std::size_t piece, const Error& error, bool fresh, Clock::time_point began);
   void end_with(std::exception_ptr error) noexcept;
   /// Adds finished pieces to the sum, in order; false when the next one is not finished.

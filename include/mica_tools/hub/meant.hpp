@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files and unfinished downloads of a repository that a name means, and the name that means one unfinished
-// download and nothing else.
+// The files and unfinished downloads of a repository that a name means, and the name that means one
+// unfinished download and nothing else.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -38,8 +38,8 @@ struct Meant {
 
 inline constexpr std::size_t sum_digits = 12;  // of a SHA-256 that name an unfinished download
 
-/// The meaning of a name with a quantisation or a file. In place of a quantisation, 12 or more digits of a SHA-256
-/// name an unfinished download. Raises as find_variant(), and usage for digits that several downloads have.
+/// The meaning of a name with a quantisation or a file. In place of a quantisation, the first 12 or more
+/// digits of its SHA-256 name an unfinished download. Raises as find_variant(), and usage for digits of several.
 [[nodiscard]] inline Meant meant_here(std::span<const File> files, std::span<const Unfinished> downloads,
                                       const Name& name) {
   Meant meant;
@@ -61,8 +61,8 @@ inline constexpr std::size_t sum_digits = 12;  // of a SHA-256 that name an unfi
   return meant;
 }
 
-/// A name that means an unfinished download and nothing else: by its quantisation, else by its path, else by digits
-/// of its SHA-256.
+/// A name that means an unfinished download and nothing else: by its quantisation, else by its path, else by
+/// digits of its SHA-256.
 [[nodiscard]] inline Name name_of(const std::string& repo, const Unfinished& download,
                                   std::span<const File> files, std::span<const Unfinished> downloads) {
   const auto means_it_alone = [&](const Name& name) {

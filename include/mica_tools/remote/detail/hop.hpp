@@ -65,17 +65,18 @@ class Line {
   bool cut_ = false;
 };
 
-/// Closes a connection after a time, or soon after `stop` becomes true, unless the object is destroyed first. The
-/// HTTP library limits the wait for the next byte only, so a thread waits beside each request. It touches no data,
-/// and ends with the request.
+/// Closes a connection after a time, or soon after `stop` becomes true, unless the object is destroyed first.
+/// The HTTP library limits the wait for the next byte only, so a thread waits beside each request. It touches
+/// no data, and ends with the request.
 class Cutoff {
  public:
   /// stop: may be null.
   Cutoff(Line& line, std::chrono::milliseconds after, const std::atomic<bool>* stop) {
-    thread_ = std::thread([this, &line, stop, end = Clock::now() + after] {
+    thread_ = std::thread([this, &line, stop, after, end = Clock::now() + after] {
       std::unique_lock lock(mutex_);
       // Cuts more than once: a shutdown before a socket connects has no effect.
-      for (Clock::duration wait = look; !over_.wait_for(lock, wait, [this] { return done_; });) {
+      for (Clock::duration wait = std::min(after, look);
+           !over_.wait_for(lock, wait, [this] { return done_; });) {
         const Clock::duration left = end - Clock::now();
         if (left <= Clock::duration::zero() || (stop != nullptr && *stop)) line.cut();
         wait = left > Clock::duration::zero() ? std::min<Clock::duration>(left, look) : look;
