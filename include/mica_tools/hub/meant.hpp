@@ -39,7 +39,8 @@ struct Meant {
 inline constexpr std::size_t sum_digits = 12;  // of a SHA-256 that name an unfinished download
 
 /// The meaning of a name with a quantisation or a file. In place of a quantisation, the first 12 or more
-/// digits of its SHA-256 name an unfinished download. Raises as find_variant(), and usage for digits of several.
+/// digits of its SHA-256 name an unfinished download. Raises as find_variant(), and usage for digits of
+/// several.
 [[nodiscard]] inline Meant meant_here(std::span<const File> files, std::span<const Unfinished> downloads,
                                       const Name& name) {
   Meant meant;
