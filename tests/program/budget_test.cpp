@@ -75,7 +75,8 @@ std::string min_budget(const Ran& ran) {
   constexpr std::string_view words = "The minimum is --memory ";
   const std::size_t at = ran.err.find(words);
   REQUIRE_MESSAGE(at != std::string::npos, ran.err);
-  return ran.err.substr(at + words.size(), ran.err.find(' ', at + words.size()) - at - words.size());
+  return ran.err.substr(at + words.size(),
+                        ran.err.find_first_of(" ,", at + words.size()) - at - words.size());
 }
 
 std::string less_by_a_tenth(const std::string& mebibytes) {

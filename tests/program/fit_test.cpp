@@ -252,8 +252,8 @@ TEST_CASE("rows and levels are filtered, and nothing left is exit code 4 with wh
   CHECK(few.code == 0);
   CHECK(has(few.out, "Perfect"));
   CHECK_FALSE(few.out.find("Marginal") != std::string::npos);
-  const Ran marginal = mica({"fit", "--ram", "6G", "--level", "marginal"}),
-            every = mica({"fit", "--ram", "6G"});
+  const Ran marginal = mica({"fit", "--ram", "1G", "--level", "marginal"}),
+            every = mica({"fit", "--ram", "1G"});
   CHECK(marginal.code == 0);
   CHECK(has(marginal.out, "Marginal"));
   CHECK_FALSE(has(marginal.out, "Too tight"));

@@ -24,6 +24,7 @@ std::string right_value(const HelpFlag& flag) {
   if (flag.key() == "speculate") return "ngram";
   if (flag.key() == "logit-bias") return "1+1";
   if (flag.key() == "samplers") return "top_k";
+  if (flag.key() == "level") return "good";
   if (flag.key() == "sampler-seq") return "k";
   if (flag.type == "SIZE") return "1GiB";
   if (flag.type == "LIMIT") return "50%";
