@@ -36,7 +36,8 @@ TEST_CASE("versions 2 and 3 are read, others are refused by number") {
 TEST_CASE("what is not GGUF is refused with what it begins with") {
   CHECK(mentions(parse_refusal(std::as_bytes(std::span("version https://git-lfs"))), "not a GGUF file",
                  "'vers'", "git lfs pull"));
-  CHECK(mentions(parse_refusal(std::as_bytes(std::span("<!DOCTYPE html>"))), "answer of a server"));
+  CHECK(mentions(parse_refusal(std::as_bytes(std::span("<!DOCTYPE html>"))), "looks like a web page"));
+  CHECK(mentions(parse_refusal(std::as_bytes(std::span("{\"error\":1}"))), "looks like JSON"));
   CHECK(mentions(parse_refusal(std::as_bytes(std::span("tjgg3456"))), "before GGUF"));
   CHECK(mentions(parse_refusal(std::as_bytes(std::span("# A page"))), "'# A '", "mica convert"));
   CHECK(mentions(parse_refusal(std::span<const std::byte>{}), "truncated", "magic"));
