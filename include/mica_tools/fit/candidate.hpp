@@ -135,8 +135,8 @@ class Candidate {
   }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const std::string& title() const noexcept { return title_; }
-  [[nodiscard]] const Row* row() const noexcept { return row_; }  // null: a file
+  [[nodiscard]] const std::string& title() const noexcept { return title_; }  // for people
+  [[nodiscard]] const Row* row() const noexcept { return row_; }              // null: a file
   /// The row of the catalogue with the date and the purpose: of a file the one with its name, else the first
   /// one with its shape. Null: there is none.
   [[nodiscard]] const Row* model() const noexcept { return model_; }

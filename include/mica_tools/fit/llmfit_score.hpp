@@ -24,11 +24,12 @@ namespace mica::fit::rules {
 
 /// llmfit's weights of the terms for a use, whose sum is 1, and its target for the speed.
 struct LlmfitUse {
-  std::string_view name;
-  double quality, speed, fit, context;
-  double tokens_per_second;
+  std::string_view name;                // of the use
+  double quality, speed, fit, context;  // weights
+  double tokens_per_second;             // the target
 };
 
+/// Those of llmfit's source.
 inline constexpr std::array<LlmfitUse, 4> llmfit_uses = {{
     {"general", 0.45, 0.30, 0.15, 0.10, 40},
     {"coding", 0.50, 0.20, 0.15, 0.15, 40},
@@ -46,10 +47,11 @@ inline constexpr std::array<LlmfitUse, 4> llmfit_uses = {{
 
 /// The terms of a score and their weighted sum, each from 0 to 100.
 struct Score {
-  double quality = 0, speed = 0, fit = 0, context = 0;
-  double total = 0;  // rounded to a tenth
+  double quality = 0, speed = 0, fit = 0, context = 0;  // 0 to 100 each, before they are weighted
+  double total = 0;                                     // rounded to a tenth
 };
 
+/// Points for the weights that a token uses, less the penalty of the quantisation; 0 to 100.
 [[nodiscard]] inline double quality_score(double active_parameters, double penalty) noexcept {
   struct Step {
     double below, points;
@@ -63,6 +65,7 @@ struct Score {
   return std::clamp(points - penalty, 0.0, 100.0);
 }
 
+/// Points for the used fraction of the fuller pool: 100 up to 0.7, falling to 1, 0 above it.
 [[nodiscard]] inline double fit_score(double part) noexcept {
   if (part > 1) return 0;
   const double beyond = std::max(0.0, part - 0.7) / 0.2;

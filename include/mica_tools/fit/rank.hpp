@@ -35,6 +35,7 @@ enum class Tier : std::uint8_t { quick, limited, streamed, too_tight };
   return std::min(use.tokens, fit.wanted);
 }
 
+/// The tier of a fit for a use: docs/fit.md has the table.
 [[nodiscard]] constexpr Tier tier_of(const Fit& fit, const Use& use) noexcept {
   if (fit.level == Level::too_tight) return Tier::too_tight;
   if (fit.mode == Mode::streamed) return Tier::streamed;

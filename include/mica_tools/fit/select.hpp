@@ -52,23 +52,23 @@ struct Request {
 
 /// One configuration of a candidate, and its properties.
 struct Fit {
-  std::string name;               // of the candidate
-  std::string title;              // for people
-  const Row* row = nullptr;       // null: a file
-  const Row* model = nullptr;     // with the date and the purpose; null: not known
-  double parameters = 0;          // all
-  double active = 0;              // of them, those that a token uses
-  double experts = 0;             // those of all experts
-  std::size_t n_ctx_train = 0;    // tokens
-  std::size_t requested = 0;      // tokens of context: at most n_ctx_train
-  std::size_t wanted = 0;         // tokens of context, not limited by n_ctx_train
-  Setting setting;                // the chosen one
-  std::string quantisation;       // its name
-  double penalty = 0, worth = 1;  // of the quantisation
-  Mode mode = Mode::cpu;
-  Level level = Level::too_tight;
-  Pools need;
-  Pools available;
+  std::string name;                       // of the candidate
+  std::string title;                      // for people
+  const Row* row = nullptr;               // null: a file
+  const Row* model = nullptr;             // with the date and the purpose; null: not known
+  double parameters = 0;                  // all
+  double active = 0;                      // of them, those that a token uses
+  double experts = 0;                     // those of all experts
+  std::size_t n_ctx_train = 0;            // tokens
+  std::size_t requested = 0;              // tokens of context: at most n_ctx_train
+  std::size_t wanted = 0;                 // tokens of context, not limited by n_ctx_train
+  Setting setting;                        // the chosen one
+  std::string quantisation;               // its name
+  double penalty = 0, worth = 1;          // of the quantisation
+  Mode mode = Mode::cpu;                  // the chosen one
+  Level level = Level::too_tight;         // in this mode
+  Pools need;                             // bytes of the setting
+  Pools available;                        // bytes of the machine in this mode
   std::uint64_t recommended = 0;          // bytes of a card
   double decode = 0;                      // tokens per second, predicted
   std::string basis;                      // of decode

@@ -20,8 +20,8 @@ namespace mica::hub {
 
 /// The files and unfinished downloads that a name means in the cache.
 struct Meant {
-  std::set<std::string> paths;  // of files, in all snapshots
-  std::vector<Unfinished> unfinished;
+  std::set<std::string> paths;         // of files, in all snapshots
+  std::vector<Unfinished> unfinished;  // downloads, of the blobs
 };
 
 /// The files of a repository, of all snapshots; each path once.
