@@ -23,8 +23,8 @@ stdout:
   {"error":{"code":2,"type":"usage","message":"..."}}
 
 The answer goes to stdout and everything else to stderr. A second Ctrl-C ends
-the program at once; a chat ends by two in an empty line. If the reader of stdout closes it, as head does, the
-exit code is 0.
+the program at once; a chat ends by two in an empty line. If the reader of
+stdout closes it, as head does, the exit code is 0.
 )"};
 
 }  // namespace mica::program::topic

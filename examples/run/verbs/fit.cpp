@@ -169,9 +169,9 @@ void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
   if (rows.empty()) return;
   print(join(fit_summary(rows.front(), judge.use(), verb.models.empty()), machine_text(machine), "\n\n",
              fit_table(rows, !verb.quant.empty()), "\n", fit_hint(rows),
-             machine.speed.basis == "assumed" ? "The bandwidth of memory is assumed: mica doctor --measure "
-                                                "measures that of this machine, --bandwidth names another.\n"
-                                              : ""));
+             machine.speed.basis == "assumed"
+                 ? "The bandwidth is assumed: mica doctor --measure, or --bandwidth RATE.\n"
+                 : ""));
 }
 
 int FitVerb::run() {
