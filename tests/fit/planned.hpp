@@ -36,7 +36,7 @@ inline constexpr std::uint64_t GiB = std::uint64_t{1} << 30;
   return fit::Selector(machine, requested).select(one);
 }
 
-/// A fit of a dense model with so many weights, at so many tokens a second, which needs so much of 100 bytes.
+/// A fit of a dense model: its weights, tokens per second, and the bytes that it needs of 100.
 [[nodiscard]] inline fit::Fit made_fit(double parameters, double tokens, std::uint64_t need,
                                        std::size_t n_ctx = 8192) {
   fit::Fit fit;

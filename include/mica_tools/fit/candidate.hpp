@@ -127,7 +127,7 @@ class Candidate {
     ladder_ = std::move(one);
     if (is_other) {
       Quantisation& only = ladder_.front();
-      const double bits = 8 * weights(0).all / parameters().all;
+      const double bits = bits_per_weight(document(0));
       only.penalty = penalty_of(only.name, bits);
       only.worth = worth_of(only.name, bits);
     }
@@ -220,15 +220,20 @@ class Candidate {
     return {p.all * bits / 8, p.active * bits / 8, p.experts * bits / 8};
   }
 
-  /// The quantisation that the file names; by its bits per weight where it names none.
-  [[nodiscard]] Quantisation quantisation_of_file() {
-    const gguf::Document& file = *documents_.front();
+  /// 0 without weights.
+  [[nodiscard]] static double bits_per_weight(const gguf::Document& document) {
     double bytes = 0, elements = 0;
-    for (const gguf::TensorInfo& tensor : file.tensors()) {
+    for (const gguf::TensorInfo& tensor : document.tensors()) {
       bytes += static_cast<double>(tensor.bytes);
       elements += static_cast<double>(tensor.elements());
     }
-    const double bits = elements == 0 ? 0 : 8 * bytes / elements;
+    return elements == 0 ? 0 : 8 * bytes / elements;
+  }
+
+  /// The quantisation that the file names; by its bits per weight where it names none.
+  [[nodiscard]] Quantisation quantisation_of_file() {
+    const gguf::Document& file = *documents_.front();
+    const double bits = bits_per_weight(file);
     const auto type = file.metadata().get<std::uint32_t>("general.file_type");
     const auto recipe = type ? quantize::find_recipe(join(*type)) : std::nullopt;
     std::string name = recipe ? std::string(quantize::info(*recipe).name) : std::string("mixed");

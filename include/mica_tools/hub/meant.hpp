@@ -21,7 +21,7 @@ namespace mica::hub {
 /// The files and unfinished downloads that a name means in the cache.
 struct Meant {
   std::set<std::string> paths;         // of files, in all snapshots
-  std::vector<Unfinished> unfinished;  // downloads, of the blobs
+  std::vector<Unfinished> unfinished;  // downloads that did not end
 };
 
 /// The files of a repository, of all snapshots; each path once.
