@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One answer that a server is to write, in words that all APIs share. Routes make jobs of requests; a request
+// for n answers is n jobs.
+#pragma once
+
+#include "mica/base/token_id.hpp"
+#include "mica/sample/sampler_options.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mica::serve {
+
+class ServedModel;
+
+/// A prompt as tokens.
+struct Prompt {
+  std::vector<TokenId> tokens;
+  std::string end = {};  // its last characters as text: a ThoughtSplitter sees whether thoughts are open
+  /// Ascending numbers of first tokens that a later prompt may begin with: the end of the system prompt, the
+  /// end of the last message. Keys, values and states are kept there, also where a recurrent state makes them
+  /// useless at any other token.
+  std::vector<std::size_t> marks = {};
+};
+
+/// What is to be written.
+struct Job {
+  std::shared_ptr<const ServedModel> model;  // as Service::model() returned it
+  Prompt prompt;                             // one token at least
+  sample::SamplerOptions sampler = {};
+  std::size_t max_tokens = 0;          // 0: to the end of the context
+  std::vector<std::string> stop = {};  // texts that end the answer and do not appear in it
+  bool stop_at_end = true;             // at a token that ends a text or a turn
+  bool show_special = false;           // control tokens appear as text
+  bool scores = false;                 // events have the probability of each token
+  std::size_t top_tokens = 0;          // most likely tokens at each position, with scores
+};
+
+}  // namespace mica::serve

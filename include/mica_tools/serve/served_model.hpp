@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of a loaded model that any thread may use: its texts become tokens where the request is read, so that
+// the thread that computes does nothing else.
+#pragma once
+
+#include "mica/base/token_id.hpp"
+#include "mica_tools/chat/message.hpp"
+#include "mica_tools/serve/job.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::serve {
+
+/// A conversation that is to be answered.
+struct Conversation {
+  std::vector<text::Message> messages;
+  std::optional<bool> thinking = {};  // empty: the template decides
+  std::string variables = {};         // of the template, as a JSON object; empty: none
+  bool continues = false;             // the last message is the beginning of the answer
+};
+
+/// What clients want to know about a model.
+struct ModelCard {
+  std::string id;            // the name that requests use
+  std::string path;          // of its file
+  std::string architecture;  // general.architecture
+  std::string quantisation;  // "Q4_K_M"
+  std::uint64_t file_bytes = 0;
+  std::uint64_t parameters = 0;    // weights in all
+  std::size_t trained_ctx = 0;     // tokens
+  std::size_t n_ctx = 0;           // of each answer; 0: not loaded
+  std::size_t n_vocab = 0;         // 0: not loaded
+  std::size_t n_embd = 0;          // 0: not loaded
+  std::int64_t modified = 0;       // of the file, seconds since 1970
+  std::string chat_template = {};  // its source, or the name of a built-in format; empty: not loaded
+  std::string bos = {}, eos = {};  // texts of these tokens
+  bool loaded = false;
+};
+
+/// A loaded model. Immutable: any number of threads.
+class ServedModel {
+ public:
+  virtual ~ServedModel() = default;
+
+  [[nodiscard]] virtual const ModelCard& card() const noexcept = 0;
+  /// The conversation, rendered by the chat template, with the beginning of the next answer. Raises Refusal
+  /// (invalid) for what the template refuses and for no message.
+  [[nodiscard]] virtual Prompt prompt(const Conversation& conversation) const = 0;
+  /// The same as text, before it becomes tokens.
+  [[nodiscard]] virtual std::string rendered(const Conversation& conversation) const = 0;
+  /// A text as tokens. special: control tokens in the text become tokens; begin: with BOS where the model has
+  /// it.
+  [[nodiscard]] virtual std::vector<TokenId> encode(std::string_view text, bool begin,
+                                                    bool special) const = 0;
+  /// Tokens as text. Raises Refusal (invalid) for an id outside the vocabulary.
+  [[nodiscard]] virtual std::string decode(std::span<const TokenId> tokens) const = 0;
+  /// The bytes of one token, which may end within a character. Raises as decode().
+  [[nodiscard]] virtual std::string piece(TokenId token) const = 0;
+};
+
+}  // namespace mica::serve

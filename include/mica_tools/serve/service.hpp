@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What routes need of a server: models by name, answers to jobs, and numbers about both. Scheduler is the one
+// implementation; tests of routes have another.
+#pragma once
+
+#include "mica/budget/account.hpp"
+#include "mica_tools/serve/answer.hpp"
+#include "mica_tools/serve/job.hpp"
+#include "mica_tools/serve/metrics.hpp"
+#include "mica_tools/serve/refusal.hpp"
+#include "mica_tools/serve/served_model.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::serve {
+
+/// A running or waiting answer, for /slots and the page.
+struct Slot {
+  std::uint64_t id = 0;  // of its job
+  std::string model;
+  std::size_t prompt_tokens = 0;
+  std::size_t read_tokens = 0;  // of the prompt, cached ones included
+  std::size_t cached_tokens = 0;
+  std::size_t answer_tokens = 0;  // so far
+  std::size_t max_tokens = 0;     // of the answer
+  std::uint64_t bytes = 0;        // of its keys, values and states at its end; shared ones included
+  bool running = false;           // false: waits in line
+};
+
+/// Everything that is going on, at one moment.
+struct Snapshot {
+  std::uint64_t budget_bytes = 0;
+  std::uint64_t used_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  budget::Accounts accounts = {};     // used bytes by account
+  std::uint64_t reserved_bytes = 0;   // that running answers will still need
+  std::uint64_t shared_bytes = 0;     // of pages that only the prefix cache has
+  std::uint64_t disk_read_bytes = 0;  // of streamed weights
+  std::size_t prefixes = 0;           // nodes of the prefix caches
+  std::vector<Slot> slots = {};       // running ones first, then those in line
+  Metrics metrics = {};
+};
+
+/// All members: any thread.
+class Service {
+ public:
+  virtual ~Service() = default;
+
+  /// All models that can be asked for, the default one first.
+  [[nodiscard]] virtual std::vector<ModelCard> models() const = 0;
+  /// The model of that name, loaded; an empty name is the default one. Waits while it is loaded, and until
+  /// then for answers of models that must leave memory. Raises Refusal: not_found, too_large, unavailable,
+  /// failed.
+  [[nodiscard]] virtual std::shared_ptr<const ServedModel> model(std::string_view name) = 0;
+  /// Puts a model out of memory once its answers have ended; false: it was not loaded. Raises not_found.
+  virtual bool unload(std::string_view name) = 0;
+  /// How long a model stays in memory after its last answer; empty: until memory is needed.
+  virtual void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) = 0;
+  /// Begins an answer, or puts it in line. Raises Refusal: too_long, too_large, busy, unavailable; invalid for
+  /// options of the sampler that are out of range.
+  [[nodiscard]] virtual std::shared_ptr<Answer> submit(Job job) = 0;
+  /// What is going on now.
+  [[nodiscard]] virtual Snapshot snapshot() const = 0;
+};
+
+}  // namespace mica::serve
