@@ -24,7 +24,7 @@ const std::vector<std::vector<std::string>> floors = {
     {"sample", "text", "model"},
     {"plan", "runtime"},
     {"write", "encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace", "fit", "hub",
-     "chat"},
+     "chat", "serve"},
 };
 
 // The rooms in reading order: one may include those before it and itself.
