@@ -25,13 +25,15 @@ namespace mica::plan {
 /// The part of process_bytes() that grows with a vocabulary, for each of its entries.
 inline constexpr std::uint64_t process_bytes_per_piece = 32;
 
+/// The part that any process has: 8.25 MiB.
+inline constexpr std::uint64_t any_process_bytes = std::uint64_t{33} << 18;
+
 /// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and temporary memory
 /// while a file is opened, which grows with the vocabulary. bench/plan/measure.py found 7.6 to 8.9 MiB for
 /// small vocabularies and 12 to 16 for 128,000 to 262,000 pieces, on x86-64 Linux with glibc.
 [[nodiscard]] inline std::uint64_t process_bytes(const gguf::Document& document) {
-  constexpr std::uint64_t always = std::uint64_t{33} << 18;  // 8.25 MiB
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
-  return always + process_bytes_per_piece * (pieces ? pieces->size() : 0);
+  return any_process_bytes + process_bytes_per_piece * (pieces ? pieces->size() : 0);
 }
 
 /// The run that is planned.
@@ -42,6 +44,7 @@ struct Question {
   std::size_t tokens = 0;                             // how far the context will be filled; 0: to n_ctx
   std::optional<std::uint64_t> tokenizer_bytes = {};  // from an earlier plan of the same file
   Sequences sequences = {};                           // contexts that are filled at the same time
+  bool sequence_bytes = false;                        // whether the plan has them
 };
 
 /// The result.
@@ -55,7 +58,10 @@ struct Plan {
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
   std::uint64_t weight_bytes = 0;      // of all tensors, as in the file
   std::uint64_t streamed_bytes = 0;    // of them, that each step reads from the file
-  arch::Config config;                 // of the document
+  /// Bytes of one sequence, by tiles of its tokens: [0] empty, [1] 1 to 16 tokens, ... Where sequences share,
+  /// as with kv::Paged, those of its own tokens are differences.
+  std::vector<std::uint64_t> sequence_bytes;
+  arch::Config config;  // of the document
 };
 
 namespace detail {
@@ -96,6 +102,19 @@ template <class Model>
   return caches;
 }
 
+/// Bytes of a cache as it grows by a tile at a time.
+template <class Model>
+[[nodiscard]] std::vector<std::uint64_t> sequence_bytes(Model& model, const budget::Ledger& ledger) {
+  const std::uint64_t before = ledger.used();
+  auto cache = model.make_cache();
+  std::vector<std::uint64_t> bytes{ledger.used() - before};
+  while (cache.tokens < model.n_ctx()) {
+    fill(model, cache, std::min(cache.tokens + format::tile_tokens, model.n_ctx()));
+    bytes.push_back(ledger.used() - before);
+  }
+  return bytes;
+}
+
 template <class Family, class Formats>
 [[nodiscard]] Plan plan_family(const gguf::Document& document, const Question& question,
                                budget::Ledger& ledger) {
@@ -106,6 +125,7 @@ template <class Family, class Formats>
   Plan plan;
   plan.n_ctx = model.n_ctx();
   plan.tokens = question.tokens == 0 ? model.n_ctx() : std::min(question.tokens, model.n_ctx());
+  if (question.sequence_bytes) plan.sequence_bytes = sequence_bytes(model, ledger);
   const auto caches = filled_caches(model, question, plan.tokens);
   plan.accounts = ledger.accounts();
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;

@@ -105,6 +105,15 @@ class Batch {
     members_.erase(at);
     return result;
   }
+  /// The answer so far, and its drafts; its times are those of phases that have ended. Raises ErrorCode::usage
+  /// for an unknown one.
+  [[nodiscard]] const GenerateResult& result(Id id) const { return (*find(id))->generation.result(); }
+  /// Stores the sequence in the prefix cache each time it has as many tokens as one of these ascending numbers:
+  /// a piece of its prompt ends there. For recurrent states, which are taken over only where they were stored.
+  /// Raises ErrorCode::usage for an unknown one.
+  void mark(Id id, std::vector<std::size_t> tokens) { (*find(id))->marks = std::move(tokens); }
+  /// Sets BatchOptions::prompt_tokens from the next step on.
+  void set_prompt_tokens(std::size_t tokens) noexcept { options_.prompt_tokens = tokens; }
   /// All sequences, over or not.
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
@@ -114,6 +123,17 @@ class Batch {
     Generation<Model, Tokenizer, S, D, OnText> generation;
     Member* like = nullptr;  // the member with the same beginning, which will run it
     std::size_t common = 0;  // tokens of it
+    std::vector<std::size_t> marks = {};
+
+    /// Tokens that the session may take before it is stored.
+    [[nodiscard]] std::size_t to_next_mark(std::size_t max) const noexcept {
+      const std::size_t has = generation.session().tokens().size();
+      const auto next = std::upper_bound(marks.begin(), marks.end(), has);
+      return next == marks.end() ? max : std::min(max, *next - has);
+    }
+    [[nodiscard]] bool is_at_mark() const noexcept {
+      return std::binary_search(marks.begin(), marks.end(), generation.session().tokens().size());
+    }
   };
   using Members = std::vector<std::unique_ptr<Member>>;
 
@@ -158,7 +178,12 @@ class Batch {
     const auto n =
         static_cast<std::size_t>(differs.first - prompt.begin());  // fewer where the other one has shifted
     if (member.generation.over() || n == 0) return;
-    member.generation.skip(member.generation.session().adopt(other, n));
+    const std::size_t had = member.generation.session().adopt(other, n);
+    const auto known = prompt.first(prompt.size() - 1);
+    // A recurrent state of another sequence has moved on; a stored one may be there.
+    if (had == 0 && prefixes_ != nullptr)
+      return member.generation.skip(prefixes_->take(member.generation.session(), known));
+    member.generation.skip(had);
   }
 
   /// When a member leaves, the first of those that wait for it takes over its tokens, and the others wait for
@@ -213,6 +238,7 @@ class Batch {
 
   /// Returns the number of tokens of the member in the step.
   [[nodiscard]] std::size_t ask(Member& member, std::size_t max) {
+    if (member.generation.reads()) max = member.to_next_mark(max);
     const auto tokens = member.generation.next(max);
     if (tokens.empty()) return 0;
     turn_.push_back(&member);
@@ -261,7 +287,7 @@ class Batch {
         if (logits.rows() == rows_.size()) {
           const bool read = generation.reads();
           generation.take(logits.rows(row, rows));
-          if (read && !generation.reads()) keep(*turn_[i]);
+          if (read && (!generation.reads() || turn_[i]->is_at_mark())) keep(*turn_[i]);
         } else {
           generation.stop(StopReason::read_failed);
         }

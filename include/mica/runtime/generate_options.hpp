@@ -67,6 +67,7 @@ struct GenerateResult {
   Timings timings;                         // of prompt and answer, in seconds
   DraftCounts drafts;                      // how many were made and accepted
   std::size_t shifted = 0;                 // tokens that context shifts removed from the session
+  std::size_t stop = 0;                    // the place in GenerateOptions::stop of the text that ended it
 };
 
 namespace detail {

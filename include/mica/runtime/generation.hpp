@@ -167,7 +167,7 @@ class Generation {
     MICA_CHECK(failure_ == Failure::none, failed, "no token was chosen after token ", last,
                ": the sampler returned none, as sample::Standard does where every logit is -infinity");
   }
-  /// The answer, when it is over.
+  /// The answer so far.
   [[nodiscard]] GenerateResult& result() noexcept { return result_; }
 
  private:
@@ -222,6 +222,7 @@ class Generation {
     if (options_.stop_at_end && vocabulary.is_end(*id)) {
       stop(StopReason::end_of_text);
     } else if (!writer_.write(*id)) {
+      result_.stop = writer_.stop();
       stop(writer_.stopped() ? StopReason::stop_text : StopReason::cancelled);
     } else if (result_.tokens.size() == options_.max_tokens) {
       stop(StopReason::length);

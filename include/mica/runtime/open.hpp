@@ -51,7 +51,7 @@ class BasicModel {
   [[nodiscard]] const arch::Config& config() const noexcept { return parts_->transformer->config(); }
   [[nodiscard]] const text::AnyTokenizer& tokenizer() const noexcept { return parts_->tokenizer; }
   [[nodiscard]] const gguf::Document& document() const noexcept { return parts_->document; }
-  [[nodiscard]] const budget::Ledger& ledger() const noexcept { return parts_->ledger; }
+  [[nodiscard]] const budget::Ledger& ledger() const noexcept { return *parts_->ledger; }
   [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
 
   /// An empty sequence. Sessions of one model take turns.
@@ -67,7 +67,7 @@ class BasicModel {
     Parts(gguf::Document file, const OpenOptions& options);
 
     gguf::Document document;
-    budget::Ledger ledger;
+    std::shared_ptr<budget::Ledger> ledger;
     alloc::Booking process;
     alloc::Booking header;
     text::AnyTokenizer tokenizer;
@@ -162,6 +162,18 @@ template <class Families, class Formats>
   return ceiling.bytes;
 }
 
+[[nodiscard]] inline std::shared_ptr<budget::Ledger> ledger_of(const gguf::Document& document,
+                                                               const OpenOptions& options) {
+  return options.ledger ? options.ledger : std::make_shared<budget::Ledger>(budget_of(document, options));
+}
+
+/// Bytes of the process that the ledger does not have yet: its first model has booked those of any process.
+[[nodiscard]] inline std::uint64_t process_to_book(const gguf::Document& document,
+                                                   const budget::Ledger& ledger) {
+  const std::uint64_t bytes = plan::process_bytes(document);
+  return ledger.used(budget::Account::process) == 0 ? bytes : bytes - plan::any_process_bytes;
+}
+
 /// Books what is there already, or raises.
 [[nodiscard]] inline alloc::Booking book_or_raise(const gguf::Document& document, budget::Ledger& ledger,
                                                   budget::Account account, std::uint64_t bytes) {
@@ -177,16 +189,16 @@ template <class Families, class Formats>
 template <class Families, class Formats>
 BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptions& options)
     : document(std::move(file)),
-      ledger(detail::budget_of(document, options)),
-      process(
-          detail::book_or_raise(document, ledger, budget::Account::process, plan::process_bytes(document))),
-      header(detail::book_or_raise(document, ledger, budget::Account::tokenizer, document.resident_bytes())),
+      ledger(detail::ledger_of(document, options)),
+      process(detail::book_or_raise(document, *ledger, budget::Account::process,
+                                    detail::process_to_book(document, *ledger))),
+      header(detail::book_or_raise(document, *ledger, budget::Account::tokenizer, document.resident_bytes())),
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata(), options.log))),
-      vocabulary(detail::book_or_raise(document, ledger, budget::Account::tokenizer, tokenizer.bytes())),
+      vocabulary(detail::book_or_raise(document, *ledger, budget::Account::tokenizer, tokenizer.bytes())),
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       runs(options.runs),
       executor(team, runs.get()),
-      transformer(detail::make_any_model<Families, Formats>(document, executor, ledger, options)) {
+      transformer(detail::make_any_model<Families, Formats>(document, executor, *ledger, options)) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer->config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
              " tokens; token_embd.weight has rows for ", transformer->config().n_vocab);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/base/log.hpp"
+#include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/observed.hpp"
 #include "mica/model/choice.hpp"
@@ -26,6 +27,8 @@ struct OpenOptions {
   /// warning; empty: the bytes that they leave.
   std::optional<std::uint64_t> memory_bytes = {};
   std::optional<budget::MemoryLimits> limits = {};  // read before; empty: read when the model is opened
+  /// A ledger that several models share, in place of one of their own with the budget above.
+  std::shared_ptr<budget::Ledger> ledger = {};
   plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for all their contexts
   model::Choice choice = {};       // KV storage and elements, eviction, weights
   std::shared_ptr<exec::RunObserver> runs = {};  // observes the runs of the threads, as pace::Pacer does

@@ -9,6 +9,7 @@
 
 #include "mica/runtime/generate.hpp"
 #include "mica_tools/chat/chat_renderer.hpp"
+#include "mica_tools/chat/chat_tokens.hpp"
 #include "mica_tools/chat/marked_messages.hpp"
 #include "mica_tools/chat/thought_splitter.hpp"
 
@@ -86,7 +87,7 @@ class Chat {
   GenerateResult answer_with(Generate&& generate, const ChatShift& shift, OnPart&& on_part) {
     text::Message message{"assistant", {}, {}};
     const text::ChatText chat = rendered();
-    const std::vector<TokenId> all = tokens_of(chat);
+    const std::vector<TokenId> all = text::chat_tokens(tokenizer_, chat);
     std::vector<TokenId> wanted = all;
     leave_out(wanted, shift);
     // Logits come from a token that is fed.
@@ -137,7 +138,7 @@ class Chat {
   }
 
   /// The tokens of the conversation, with the beginning of the next answer. Renders and encodes all messages.
-  [[nodiscard]] std::vector<TokenId> tokens() const { return tokens_of(rendered()); }
+  [[nodiscard]] std::vector<TokenId> tokens() const { return text::chat_tokens(tokenizer_, rendered()); }
 
   /// Sets the system prompt, the first message; an empty text removes it.
   void set_system(std::string text) {
@@ -165,15 +166,6 @@ class Chat {
     MICA_CHECK(!messages_.empty(), usage, "a conversation needs a message before it is answered");
     const text::MarkedMessages marked(messages_, tokenizer_.vocabulary());
     return marked.unmarked(renderer_.render(marked.messages()));
-  }
-  [[nodiscard]] std::vector<TokenId> tokens_of(const text::ChatText& chat) const {
-    const text::Vocabulary& vocabulary = tokenizer_.vocabulary();
-    auto ids =
-        tokenizer_.encode(chat.text, {.add_special = false, .parse_special = true, .literal = chat.literal});
-    const bool lacks_bos = vocabulary.add_bos() && (ids.empty() || ids.front() != *vocabulary.special().bos);
-    if (lacks_bos) ids.insert(ids.begin(), *vocabulary.special().bos);  // most templates write it
-    MICA_CHECK(!ids.empty(), failed, "the chat format renders nothing");
-    return ids;
   }
   /// Shortens a conversation that has become too long. The first tokens stay; the tokens after them that
   /// earlier shifts removed are left out. Where this is not enough, more are left out, until half of the

@@ -39,6 +39,7 @@ struct Text {
 /// The answer is complete.
 struct Ended {
   StopReason reason = StopReason::length;
+  std::string stop = {};  // the text of Job::stop that ended it; empty: none did
   std::size_t prompt_tokens = 0;
   std::size_t cached_tokens = 0;
   std::size_t answer_tokens = 0;  // the ending one included

@@ -19,7 +19,8 @@ class ServedModel;
 /// A prompt as tokens.
 struct Prompt {
   std::vector<TokenId> tokens;
-  std::string end = {};  // its last characters as text: a ThoughtSplitter sees whether thoughts are open
+  std::string end = {};   // its last characters as text: a ThoughtSplitter sees whether thoughts are open
+  std::string stop = {};  // a text that ends an answer in this chat format; empty: a token does
   /// Ascending numbers of first tokens that a later prompt may begin with: the end of the system prompt, the
   /// end of the last message. Keys, values and states are kept there, also where a recurrent state makes them
   /// useless at any other token.

@@ -25,10 +25,11 @@ class StopTexts {
   /// Adds text and returns the text that cannot be part of a stop text; sets found() when one is complete.
   [[nodiscard]] std::string take(std::string_view more) {
     held_ += more;
-    for (const std::string& stop : stops_) {
-      if (const std::size_t at = stop.empty() ? std::string::npos : held_.find(stop);
+    for (std::size_t i = 0; i < stops_.size(); ++i) {
+      if (const std::size_t at = stops_[i].empty() ? std::string::npos : held_.find(stops_[i]);
           at != std::string::npos) {
         found_ = true;
+        which_ = i;
         held_.resize(at);
       }
     }
@@ -40,6 +41,7 @@ class StopTexts {
   /// The text that was held back, when the answer ends for another reason.
   [[nodiscard]] std::string rest() noexcept { return std::exchange(held_, {}); }
   [[nodiscard]] bool found() const noexcept { return found_; }
+  [[nodiscard]] std::size_t which() const noexcept { return which_; }  // the text that begins first
 
  private:
   /// Bytes at the end of the held text that begin a stop text.
@@ -56,6 +58,7 @@ class StopTexts {
   const std::vector<std::string>& stops_;
   std::string held_;
   bool found_ = false;
+  std::size_t which_ = 0;
 };
 
 /// Sampled tokens become text: whole UTF-8 sequences, without control tokens and stop texts.
@@ -92,6 +95,7 @@ class TextWriter {
     static_cast<void>(give(last));
   }
   [[nodiscard]] bool stopped() const noexcept { return stops_.found(); }
+  [[nodiscard]] std::size_t stop() const noexcept { return stops_.which(); }
 
  private:
   [[nodiscard]] bool give(const std::string& text) {

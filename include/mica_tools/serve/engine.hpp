@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One loaded model that writes answers: a batch, its prefix cache, and the bytes that its answers will still
+// need. Not here: the line in which jobs wait (scheduler.hpp), and which models are loaded.
+#pragma once
+
+#include "mica/runtime/batch.hpp"
+#include "mica_tools/serve/answer.hpp"
+#include "mica_tools/serve/loaded_model.hpp"
+#include "mica_tools/serve/options.hpp"
+#include "mica_tools/serve/service.hpp"
+#include "mica_tools/serve/step_pace.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::serve {
+
+/// A job that waits to be begun. It does not keep its model in memory.
+struct Waiting {
+  std::uint64_t id = 0;
+  Job job;
+  std::shared_ptr<Answer> answer;
+  Stopwatch since_submit = {};
+};
+
+/// What became of a job that was to be begun.
+enum class Beginning : std::uint8_t {
+  begun,      ///< or ended as failed, by an error of its own
+  no_place,   ///< as many answers as allowed are running
+  no_memory,  ///< the ledger has not enough for it
+};
+
+/// All members: the thread of the scheduler.
+class Engine {
+ public:
+  /// ledger: that of the model. metrics outlives it.
+  Engine(std::shared_ptr<LoadedModel> model, budget::Ledger& ledger, const SchedulerOptions& options,
+         Metrics& metrics)
+      : model_(std::move(model)),
+        ledger_(ledger),
+        options_(options),
+        metrics_(metrics),
+        pace_(options.max_stall),
+        prefixes_(model_->model().transformer()),
+        batch_(model_->model().transformer(), model_->model().tokenizer(),
+               {.reuse_prefixes = true, .free_memory = [this] { return prefixes_.drop_one(); }}, &prefixes_) {
+  }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<LoadedModel>& model() const noexcept { return model_; }
+  [[nodiscard]] bool busy() const noexcept { return !running_.empty(); }
+  [[nodiscard]] std::size_t running() const noexcept { return running_.size(); }
+  [[nodiscard]] std::size_t prefixes() const noexcept { return prefixes_.size(); }
+  /// Seconds of a step without prompts; 0: not known.
+  [[nodiscard]] double step_seconds() const noexcept { return pace_.quiet_seconds(); }
+
+  /// Bytes of an answer beside its sequence: the candidates of its sampler.
+  [[nodiscard]] std::uint64_t sampler_bytes() const noexcept {
+    return std::uint64_t{model_->card().n_vocab} * sizeof(sample::Candidate);
+  }
+  /// Bytes that the running answers will still allocate, if none ends early.
+  [[nodiscard]] std::uint64_t reserved() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Running& running : running_) bytes += growth(running);
+    return bytes;
+  }
+  /// Bytes of sequences that running answers have now; a beginning that several share counts once.
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    std::uint64_t own = 0, common = 0;
+    for (const Running& running : running_) {
+      const std::uint64_t shared = model_->bytes().at(running.shared);
+      own += model_->bytes().at(running.session.tokens().size()) - shared;
+      common = std::max(common, shared);
+    }
+    return own + common;
+  }
+  /// Frees the least recently used prefix; false: there is none.
+  bool drop_prefix() noexcept { return prefixes_.drop_one(); }
+
+  /// Begins a job if the ledger has what it needs beside `reserved` bytes; what it needs is added to them.
+  /// Prefixes are dropped for it, unless `max_room` bytes, the ledger without any prefix, would not be enough.
+  /// Otherwise nothing has changed.
+  [[nodiscard]] Beginning begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room);
+  /// One step of all running answers.
+  void step();
+  /// Ends all answers as failed.
+  void fail_all(const std::string& message);
+  /// Appends the running answers.
+  void describe(std::vector<Slot>& slots) const;
+
+ private:
+  using Sampler = sample::Standard<detail::ProgramAllocator>;
+  using Running_batch = Batch<AnyModel, text::AnyTokenizer, Sampler>;
+
+  struct Running {
+    Running(Waiting from, AnyModel& model, Sampler its_sampler)
+        : id(from.id),
+          job(std::move(from.job)),
+          answer(std::move(from.answer)),
+          since_submit(from.since_submit),
+          session(model),
+          sampler(std::move(its_sampler)) {}
+
+    std::uint64_t id;
+    Job job;
+    std::shared_ptr<Answer> answer;
+    Stopwatch since_submit;
+    Session<AnyModel> session;
+    Sampler sampler;
+    std::size_t member = 0;  // of the batch
+    std::size_t end = 0;     // tokens of the sequence at its end, at most
+    std::size_t shared = 0;  // first tokens with pages of others
+    double queued_seconds = 0;
+    bool begun = false;
+    std::size_t written = 0;  // tokens so far
+    Stopwatch since_token = {};
+    std::vector<ScoredPiece> pieces = {};  // of tokens whose text is not given yet
+  };
+
+  [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
+    return model_->bytes().growth(running.session.tokens().size(), running.end, running.shared);
+  }
+  [[nodiscard]] ScoredPiece piece_of(const ScoredToken& token) const {
+    std::string bytes;
+    model_->model().tokenizer().append_piece(token.id, true, bytes);
+    return {token.id, token.log_probability, std::move(bytes), {}};
+  }
+  void start(Running& running);
+  void note_tokens(Running& running);
+  void end(Running& running, const std::string& failure);
+
+  std::shared_ptr<LoadedModel> model_;
+  budget::Ledger& ledger_;
+  SchedulerOptions options_;
+  Metrics& metrics_;
+  StepPace pace_;
+  PrefixCache<AnyModel> prefixes_;
+  Running_batch batch_;
+  std::list<Running> running_;  // addresses stay
+};
+
+inline void Engine::start(Running& running) {
+  const Job& job = running.job;
+  GenerateOptions options;
+  options.max_tokens = job.max_tokens;
+  options.stop_at_end = job.stop_at_end;
+  options.show_special = job.show_special;
+  options.stop = job.stop;
+  if (!job.prompt.stop.empty()) options.stop.push_back(job.prompt.stop);
+  options.cancel = &running.answer->cancelled();
+  options.top_tokens = job.top_tokens;
+  Running* const its = &running;
+  if (job.scores) {
+    options.on_token = [this, its](const TokenScores& scores) {
+      its->pieces.push_back(piece_of(scores.token));
+      for (const ScoredToken& token : scores.top) its->pieces.back().top.push_back(piece_of(token));
+    };
+  }
+  running.member =
+      batch_.add(running.session, running.sampler, job.prompt.tokens, options, [its](std::string_view text) {
+        its->answer->put(Text{std::string(text), std::exchange(its->pieces, {})});
+        return true;
+      });
+  batch_.mark(running.member, job.prompt.marks);
+  running.shared = running.session.tokens().size();
+}
+
+inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room) {
+  if (running_.size() >= options_.parallel) return Beginning::no_place;
+  const std::size_t n_ctx = model_->card().n_ctx, prompt = waiting.job.prompt.tokens.size();
+  const std::size_t end = waiting.job.max_tokens == 0 || waiting.job.max_tokens > n_ctx - prompt
+                              ? n_ctx
+                              : prompt + waiting.job.max_tokens;
+  // Before anything is allocated: what it needs if it shares all that is known.
+  const std::size_t known = prefixes_.match(std::span(waiting.job.prompt.tokens).first(prompt - 1));
+  const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes();
+  const auto has_room = [&](std::uint64_t bytes) { return ledger_.left() >= reserved + bytes; };
+  const auto drop_for = [&](std::uint64_t bytes) {
+    return max_room >= reserved + bytes && prefixes_.drop_one();
+  };
+  const std::uint64_t needed = empty + model_->bytes().growth(0, end, known);
+  while (!has_room(needed)) {
+    if (!drop_for(needed)) return Beginning::no_memory;
+  }
+  const std::shared_ptr<Answer> answer = waiting.answer;
+  try {
+    running_.emplace_back(std::move(waiting), model_->model().transformer(),
+                          Sampler(waiting.job.sampler, model_->card().n_vocab,
+                                  detail::ProgramAllocator(ledger_, budget::Account::logits)));
+  } catch (const Error& error) {
+    answer->put(Failed{error.message()});
+    ++metrics_.failed;
+    return Beginning::begun;
+  }
+  Running& running = running_.back();
+  running.end = end;
+  running.queued_seconds = running.since_submit.seconds();
+  start(running);
+  while (!has_room(growth(running))) {  // it shares less than was known
+    if (drop_for(growth(running))) continue;
+    static_cast<void>(batch_.remove(running.member));
+    waiting = {running.id, std::move(running.job), std::move(running.answer), running.since_submit};
+    running_.pop_back();
+    return Beginning::no_memory;
+  }
+  reserved += growth(running);
+  metrics_.queued.add(running.queued_seconds);
+  return Beginning::begun;
+}
+
+inline void Engine::note_tokens(Running& running) {
+  const GenerateResult& result = batch_.result(running.member);
+  const std::size_t written = result.tokens.size();
+  if (written > 0 && !running.begun) {
+    running.begun = true;
+    const std::size_t prompt = running.job.prompt.tokens.size();
+    const std::size_t cached = prompt - result.timings.prompt.tokens;
+    metrics_.first_token.add(running.since_submit.seconds());
+    metrics_.prompt_tokens += prompt;
+    metrics_.cached_tokens += cached;
+    metrics_.prompt_seconds += result.timings.prompt.seconds;
+  } else if (written > running.written) {
+    metrics_.between_tokens.add(running.since_token.seconds());
+  }
+  if (written > running.written) running.since_token = {};
+  metrics_.answer_tokens += written - running.written;
+  running.written = written;
+}
+
+inline void Engine::end(Running& running, const std::string& failure) {
+  GenerateResult result = batch_.remove(running.member);
+  const std::size_t prompt = running.job.prompt.tokens.size();
+  const bool left = running.answer->cancelled().load(std::memory_order_relaxed);
+  metrics_.answer_seconds += result.timings.predicted.seconds;
+  if (!running.pieces.empty()) running.answer->put(Text{{}, std::exchange(running.pieces, {})});
+  if (result.reason == StopReason::cancelled && !left) {
+    running.answer->put(Failed{failure});
+    ++metrics_.failed;
+    return;
+  }
+  if (result.reason >= StopReason::no_memory) {
+    running.answer->put(Failed{join("the answer ended early: ", name(result.reason))});
+    ++metrics_.failed;
+    return;
+  }
+  ++(left ? metrics_.cancelled : metrics_.finished);
+  const auto& stops = running.job.stop;
+  const bool by_stop = result.reason == StopReason::stop_text && result.stop < stops.size();
+  running.answer->put(Ended{result.reason, by_stop ? stops[result.stop] : std::string(), prompt,
+                            prompt - std::min(prompt, result.timings.prompt.tokens), result.tokens.size(),
+                            result.timings, running.queued_seconds});
+}
+
+inline void Engine::step() {
+  std::size_t writers = 0, tokens_before = 0, tokens_after = 0;
+  for (const Running& running : running_) {
+    writers += running.begun ? 1 : 0;
+    tokens_before += running.session.tokens().size();
+  }
+  batch_.set_prompt_tokens(pace_.prompt_tokens(model_->model().transformer().chunk()));
+  const Stopwatch watch;
+  std::string failure = "the answer could not be continued";
+  try {
+    static_cast<void>(batch_.step());
+  } catch (const Error& error) {  // logits that are not finite; their answers are over
+    failure = error.message();
+  }
+  const double seconds = watch.seconds();
+  ++metrics_.steps;
+  for (auto at = running_.begin(); at != running_.end();) {
+    tokens_after += at->session.tokens().size();
+    note_tokens(*at);
+    if (!batch_.over(at->member)) {
+      ++at;
+      continue;
+    }
+    end(*at, failure);
+    at = running_.erase(at);
+  }
+  const std::size_t ran = tokens_after - std::min(tokens_before, tokens_after);
+  pace_.count(writers, ran - std::min(writers, ran), seconds);
+}
+
+inline void Engine::fail_all(const std::string& message) {
+  for (Running& running : running_) {
+    static_cast<void>(batch_.remove(running.member));
+    running.answer->put(Failed{message});
+    ++metrics_.failed;
+  }
+  running_.clear();
+}
+
+inline void Engine::describe(std::vector<Slot>& slots) const {
+  for (const Running& running : running_) {
+    const std::size_t tokens = running.session.tokens().size(), prompt = running.job.prompt.tokens.size();
+    slots.push_back({running.id, model_->card().id, prompt, std::min(tokens, prompt), running.shared,
+                     running.written, running.end - prompt, model_->bytes().at(running.end), true});
+  }
+}
+
+}  // namespace mica::serve

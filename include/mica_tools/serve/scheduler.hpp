@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The server's core: one thread that loads models, admits jobs by bytes, and advances all answers. Everything is
+// inside one ledger:
+//
+//   submit() -> line, first in first out -> Engine of the model -> Answer
+//   model()  -> wanted models            -> Loader
+#pragma once
+
+#include "mica_tools/serve/engine.hpp"
+#include "mica_tools/serve/loader.hpp"
+#include "mica_tools/serve/service.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::serve {
+
+/// Members of Service: any thread; run(): one.
+class Scheduler final : public Service {
+ public:
+  /// cards: the models that can be asked for, one at least, the default one first; only their files are known
+  /// yet. The loader outlives it.
+  Scheduler(std::vector<ModelCard> cards, Loader& loader, std::shared_ptr<budget::Ledger> ledger,
+            const SchedulerOptions& options);
+
+  // Required by Service
+  std::vector<ModelCard> models() const override;
+  std::shared_ptr<const ServedModel> model(std::string_view name) override;
+  bool unload(std::string_view name) override;
+  void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) override;
+  std::shared_ptr<Answer> submit(Job job) override;
+  Snapshot snapshot() const override;
+
+  // Specific to Scheduler
+  /// Does all the work, until drain() or stop().
+  void run();
+  /// From now on jobs and models are refused; run() returns when all answers have ended. Any thread.
+  void drain();
+  /// run() returns after the step that runs now; answers end as failed. Any thread.
+  void stop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// A model that can be asked for.
+  struct Entry {
+    ModelCard card;
+    // Under the mutex
+    std::shared_ptr<LoadedModel> loaded = {};
+    bool wanted = false;                  // some thread or job waits for it
+    bool unwanted = false;                // it is to leave when its answers have ended
+    std::optional<Refusal> refusal = {};  // of the last load; until it is wanted again
+    std::optional<std::chrono::seconds> keep = {};
+    std::uint64_t capacity = 0;  // bytes for answers where no other model is loaded
+    // Of the scheduler's thread
+    std::unique_ptr<Engine> engine = {};
+    std::uint64_t bytes = 0;  // of a load; 0: not planned yet
+    Clock::time_point used = {};
+  };
+  struct Line {
+    Entry* entry;
+    Waiting waiting;
+  };
+
+  [[nodiscard]] Entry& find(std::string_view name) const;
+  [[nodiscard]] std::uint64_t seconds_to_place() const;
+  void refuse_if_ending() const;
+
+  // The thread of run()
+  void wait_for_work();
+  void take_inbox();
+  void load_wanted();
+  [[nodiscard]] bool make_room(const Entry& wanted);
+  void load(Entry& entry);
+  [[nodiscard]] bool leave(Entry& entry);
+  void admit();
+  [[nodiscard]] std::uint64_t prefix_bytes() const noexcept;
+  [[nodiscard]] bool free_some(const Entry& for_this);
+  void step();
+  void leave_in_time();
+  void publish();
+  void end_all();
+  [[nodiscard]] bool busy() const noexcept;
+  [[nodiscard]] std::uint64_t reserved() const noexcept;
+
+  std::vector<std::unique_ptr<Entry>> entries_;
+  Loader& loader_;
+  std::shared_ptr<budget::Ledger> ledger_;
+  SchedulerOptions options_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;    // for run()
+  std::condition_variable loaded_;  // for model()
+  std::vector<Line> inbox_;         // jobs that were submitted since the last step
+  std::size_t in_line_ = 0;         // jobs of inbox_ and line_
+  std::uint64_t next_id_ = 1;
+  bool draining_ = false;
+  bool stopping_ = false;
+  Snapshot published_;
+  double tokens_per_second_ = 0;  // of all answers together, lately
+
+  // The thread of run()
+  std::deque<Line> line_;
+  Metrics metrics_;
+  bool blocked_ = false;  // the first job in line has to wait until an answer ends
+};
+
+inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
+                            std::shared_ptr<budget::Ledger> ledger, const SchedulerOptions& options)
+    : loader_(loader), ledger_(std::move(ledger)), options_(options) {
+  MICA_CHECK(!cards.empty(), usage, "a server needs a model");
+  for (ModelCard& card : cards) {
+    entries_.push_back(std::make_unique<Entry>(Entry{std::move(card)}));
+    entries_.back()->keep = options.keep_alive;
+  }
+  published_.budget_bytes = ledger_->limit();
+}
+
+inline Scheduler::Entry& Scheduler::find(std::string_view name) const {
+  if (name.empty()) return *entries_.front();
+  const auto at = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const auto& entry) { return entry->card.id == name; });
+  if (at != entries_.end()) return **at;
+  std::string known;
+  for (const auto& entry : entries_) known += join(known.empty() ? "" : ", ", entry->card.id);
+  Refusal refusal(Cause::not_found, join("model '", escaped(name), "' is not here; there are: ", known));
+  refusal.field = "model";
+  throw refusal;
+}
+
+inline void Scheduler::refuse_if_ending() const {
+  if (draining_ || stopping_) throw Refusal(Cause::unavailable, "the server is ending");
+}
+
+inline std::vector<ModelCard> Scheduler::models() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ModelCard> cards;
+  for (const auto& entry : entries_) cards.push_back(entry->loaded ? entry->loaded->card() : entry->card);
+  return cards;
+}
+
+inline std::shared_ptr<const ServedModel> Scheduler::model(std::string_view name) {
+  std::unique_lock lock(mutex_);
+  Entry& entry = find(name);
+  refuse_if_ending();
+  entry.unwanted = false;
+  if (entry.loaded) return entry.loaded;
+  entry.wanted = true;
+  entry.refusal.reset();
+  work_.notify_one();
+  loaded_.wait(lock, [&] { return entry.loaded || entry.refusal || draining_ || stopping_; });
+  if (entry.loaded) return entry.loaded;
+  refuse_if_ending();
+  throw *entry.refusal;
+}
+
+inline bool Scheduler::unload(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = find(name);
+  if (!entry.loaded) return false;
+  entry.unwanted = true;
+  work_.notify_one();
+  return true;
+}
+
+inline void Scheduler::keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) {
+  const std::lock_guard lock(mutex_);
+  find(name).keep = time;
+  work_.notify_one();
+}
+
+inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
+  MICA_CHECK(job.model && !job.prompt.tokens.empty(), usage, "a job needs a model and a prompt");
+  if (job.max_tokens == 0) job.max_tokens = options_.max_tokens;
+  const ModelCard& card = job.model->card();
+  const std::size_t prompt = job.prompt.tokens.size();
+  try {
+    static_cast<void>(sample::Standard<>(job.sampler, 1));
+  } catch (const Error& error) {
+    throw Refusal(Cause::invalid, error.message());
+  }
+  const std::lock_guard lock(mutex_);
+  Entry& entry = find(card.id);
+  if (prompt >= card.n_ctx) {
+    ++published_.metrics.refused_size;
+    Refusal refusal(Cause::too_long, join("the prompt has ", prompt, " tokens; the context has ", card.n_ctx,
+                                          ", and an answer needs one at least"));
+    refusal.prompt_tokens = prompt;
+    refusal.n_ctx = card.n_ctx;
+    throw refusal;
+  }
+  const std::size_t end =
+      job.max_tokens == 0 ? card.n_ctx : std::min(card.n_ctx, prompt + std::min(job.max_tokens, card.n_ctx));
+  const std::uint64_t bytes = entry.loaded ? entry.loaded->bytes().at(end) : 0;
+  if (bytes > entry.capacity) {
+    ++published_.metrics.refused_size;
+    throw Refusal(Cause::too_large,
+                  join("the answer needs ", bytes, " bytes at ", end, " tokens; the memory budget leaves ",
+                       entry.capacity, " beside the model; use a smaller max_tokens"));
+  }
+  refuse_if_ending();
+  if (in_line_ >= options_.max_waiting) {
+    ++published_.metrics.refused_busy;
+    Refusal refusal(Cause::busy, join(in_line_, " requests wait in line already"));
+    refusal.retry_after = seconds_to_place();
+    throw refusal;
+  }
+  auto answer = std::make_shared<Answer>();
+  job.model.reset();  // a job in line does not keep its model in memory
+  inbox_.push_back({&entry, {next_id_++, std::move(job), answer}});
+  ++in_line_;
+  ++published_.metrics.requests;
+  work_.notify_one();
+  return answer;
+}
+
+/// By the speed of the last steps: until the answer that is nearest to its end has ended.
+inline std::uint64_t Scheduler::seconds_to_place() const {
+  std::size_t min = 0, running = 0;
+  for (const Slot& slot : published_.slots) {
+    if (!slot.running) continue;
+    const std::size_t left = slot.prompt_tokens - slot.read_tokens + slot.max_tokens - slot.answer_tokens;
+    min = running == 0 ? left : std::min(min, left);
+    ++running;
+  }
+  if (running == 0 || tokens_per_second_ <= 0) return 1;
+  const double seconds = static_cast<double>(min * running) / tokens_per_second_;
+  return static_cast<std::uint64_t>(std::clamp(std::ceil(seconds), 1.0, 3600.0));
+}
+
+inline Snapshot Scheduler::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return published_;
+}
+
+inline void Scheduler::drain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+  work_.notify_one();
+  loaded_.notify_all();
+}
+
+inline void Scheduler::stop() {
+  const std::lock_guard lock(mutex_);
+  draining_ = stopping_ = true;
+  work_.notify_one();
+  loaded_.notify_all();
+}
+
+inline void Scheduler::run() {
+  for (;;) {
+    wait_for_work();
+    take_inbox();
+    load_wanted();
+    admit();
+    step();
+    leave_in_time();
+    publish();
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || (draining_ && in_line_ == 0 && !busy())) break;
+  }
+  end_all();
+}
+
+inline bool Scheduler::busy() const noexcept {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& entry) { return entry->engine && entry->engine->busy(); });
+}
+
+inline std::uint64_t Scheduler::reserved() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& entry : entries_) bytes += entry->engine ? entry->engine->reserved() : 0;
+  return bytes;
+}
+
+/// Until there is something to do; at least twice a second, for models that leave in time and clients that
+/// leave the line.
+inline void Scheduler::wait_for_work() {
+  if (busy() || (!line_.empty() && !blocked_)) return;
+  std::unique_lock lock(mutex_);
+  if (!inbox_.empty() || stopping_ || (draining_ && in_line_ == 0)) return;
+  const auto wanted = [](const auto& entry) { return entry->wanted || entry->unwanted; };
+  if (std::any_of(entries_.begin(), entries_.end(), wanted)) {
+    work_.wait_for(lock, std::chrono::milliseconds(1));
+    return;
+  }
+  work_.wait_for(lock, std::chrono::milliseconds(500));
+}
+
+inline void Scheduler::take_inbox() {
+  const std::lock_guard lock(mutex_);
+  for (Line& line : inbox_) line_.push_back(std::move(line));
+  inbox_.clear();
+  const auto has_left = [&](const Line& line) {
+    if (!line.waiting.answer->cancelled().load(std::memory_order_relaxed)) return false;
+    line.waiting.answer->put(Ended{StopReason::cancelled, {}, line.waiting.job.prompt.tokens.size()});
+    ++metrics_.cancelled;
+    --in_line_;
+    return true;
+  };
+  std::erase_if(line_, has_left);
+}
+
+inline void Scheduler::load_wanted() {
+  for (const auto& entry : entries_) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!entry->wanted) continue;
+    }
+    try {
+      if (entry->bytes == 0) entry->bytes = loader_.bytes(entry->card, ledger_->limit());
+      const std::uint64_t max = ledger_->limit() - std::min(ledger_->limit(), plan::any_process_bytes);
+      if (entry->bytes > max)
+        throw Refusal(Cause::too_large,
+                      join(entry->card.id, ": needs ", entry->bytes, " bytes, the budget has ", max,
+                           " for models; use a larger --memory"));
+      if (make_room(*entry)) load(*entry);
+    } catch (const Refusal& refusal) {
+      const std::lock_guard lock(mutex_);
+      entry->refusal = refusal;
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex_);
+      entry->refusal =
+          Refusal(error.code() == ErrorCode::budget ? Cause::too_large : Cause::failed, error.message());
+    }
+    const std::lock_guard lock(mutex_);
+    if (entry->refusal || entry->loaded) entry->wanted = false;
+    loaded_.notify_all();
+  }
+}
+
+/// Frees memory for a model: models without answers leave, the least recently used first, then prefixes.
+inline bool Scheduler::make_room(const Entry& wanted) {
+  const auto enough = [&] { return ledger_->left() >= wanted.bytes + reserved(); };
+  while (!enough()) {
+    Entry* oldest = nullptr;
+    for (const auto& entry : entries_) {
+      if (!entry->engine || entry->engine->busy()) continue;
+      if (oldest == nullptr || entry->used < oldest->used) oldest = entry.get();
+    }
+    if (oldest == nullptr || !leave(*oldest)) break;
+  }
+  for (const auto& entry : entries_) {
+    while (!enough() && entry->engine && entry->engine->drop_prefix()) {
+    }
+  }
+  return enough();
+}
+
+inline void Scheduler::load(Entry& entry) {
+  const std::uint64_t before = ledger_->used(), process = ledger_->used(budget::Account::process);
+  auto loaded = loader_.load(entry.card, ledger_, options_.parallel);
+  auto engine = std::make_unique<Engine>(loaded, *ledger_, options_, metrics_);
+  const std::uint64_t base = ledger_->used() - before + (process == 0 ? 0 : plan::any_process_bytes);
+  ++metrics_.loads;
+  const std::lock_guard lock(mutex_);
+  entry.capacity = ledger_->limit() - std::min(ledger_->limit(), base + engine->sampler_bytes());
+  entry.engine = std::move(engine);
+  entry.loaded = std::move(loaded);
+  entry.unwanted = false;
+  entry.used = Clock::now();
+}
+
+/// Puts a model out of memory; false while another thread makes a job for it.
+inline bool Scheduler::leave(Entry& entry) {
+  std::shared_ptr<LoadedModel> last;
+  {
+    const std::lock_guard lock(mutex_);
+    constexpr long owners = 2;  // entry and engine
+    if (entry.loaded.use_count() > owners) return false;
+    last = std::move(entry.loaded);
+    entry.unwanted = false;
+  }
+  entry.engine.reset();
+  ++metrics_.unloads;
+  return true;
+}
+
+inline void Scheduler::admit() {
+  {
+    const std::lock_guard lock(mutex_);  // what a model needs to be loaded is left free
+    for (const auto& entry : entries_) {
+      if (entry->wanted) return;
+    }
+  }
+  std::uint64_t bytes = reserved();
+  blocked_ = false;
+  while (!line_.empty()) {
+    Line& first = line_.front();
+    Entry& entry = *first.entry;
+    if (!entry.engine) {  // it has left since
+      const std::lock_guard lock(mutex_);
+      if (entry.refusal) {
+        first.waiting.answer->put(Failed{entry.refusal->message()});
+        entry.refusal.reset();
+        line_.pop_front();
+        --in_line_;
+        ++metrics_.failed;
+        continue;
+      }
+      entry.wanted = true;
+      return;
+    }
+    entry.used = Clock::now();
+    const Beginning beginning = entry.engine->begin(first.waiting, bytes, ledger_->left() + prefix_bytes());
+    if (beginning == Beginning::no_memory && free_some(entry)) continue;
+    if (beginning != Beginning::begun) {
+      blocked_ = true;
+      return;
+    }
+    line_.pop_front();
+    const std::lock_guard lock(mutex_);
+    --in_line_;
+  }
+}
+
+/// Bytes of keys, values and states that only prefixes have: those of running answers are not among them.
+inline std::uint64_t Scheduler::prefix_bytes() const noexcept {
+  using budget::Account;
+  std::uint64_t all = 0, held = 0;
+  for (const Account account : {Account::kv, Account::state, Account::checkpoints})
+    all += ledger_->used(account);
+  for (const auto& entry : entries_) held += entry->engine ? entry->engine->held() : 0;
+  return all - std::min(all, held);
+}
+
+/// Frees memory of other models: prefixes first, then one without answers. False: there is nothing to free.
+inline bool Scheduler::free_some(const Entry& for_this) {
+  for (const auto& entry : entries_) {
+    if (entry.get() != &for_this && entry->engine && entry->engine->drop_prefix()) return true;
+  }
+  for (const auto& entry : entries_) {
+    if (entry.get() != &for_this && entry->engine && !entry->engine->busy() && leave(*entry)) return true;
+  }
+  return false;
+}
+
+inline void Scheduler::step() {
+  for (const auto& entry : entries_) {
+    if (!entry->engine || !entry->engine->busy()) continue;
+    const std::uint64_t before = metrics_.answer_tokens;
+    const Stopwatch watch;
+    entry->engine->step();
+    entry->used = Clock::now();
+    const double tokens = static_cast<double>(metrics_.answer_tokens - before), seconds = watch.seconds();
+    if (seconds > 0) {
+      const std::lock_guard lock(mutex_);
+      tokens_per_second_ += 0.1 * (tokens / seconds - tokens_per_second_);
+    }
+  }
+}
+
+inline void Scheduler::leave_in_time() {
+  for (const auto& entry : entries_) {
+    if (!entry->engine || entry->engine->busy()) continue;
+    bool due = false;
+    {
+      const std::lock_guard lock(mutex_);
+      due = entry->unwanted || (entry->keep && Clock::now() - entry->used >= *entry->keep);
+    }
+    if (due) static_cast<void>(leave(*entry));
+  }
+}
+
+inline void Scheduler::publish() {
+  Snapshot now;
+  now.budget_bytes = ledger_->limit();
+  now.used_bytes = ledger_->used();
+  now.peak_bytes = ledger_->peak();
+  now.accounts = ledger_->accounts();
+  for (const auto& entry : entries_) {
+    if (!entry->engine) continue;
+    now.reserved_bytes += entry->engine->reserved();
+    now.prefixes += entry->engine->prefixes();
+    now.disk_read_bytes += entry->loaded->model().transformer().reads().bytes;
+    entry->engine->describe(now.slots);
+  }
+  now.shared_bytes = prefix_bytes();
+  for (const Line& line : line_) {
+    const Job& job = line.waiting.job;
+    now.slots.push_back(
+        {line.waiting.id, line.entry->card.id, job.prompt.tokens.size(), 0, 0, 0, job.max_tokens, 0, false});
+  }
+  now.metrics = metrics_;
+  const std::lock_guard lock(mutex_);
+  now.metrics.requests = published_.metrics.requests;
+  now.metrics.refused_busy = published_.metrics.refused_busy;
+  now.metrics.refused_size = published_.metrics.refused_size;
+  published_ = std::move(now);
+}
+
+inline void Scheduler::end_all() {
+  constexpr const char* why = "the server is ending";
+  for (const auto& entry : entries_) {
+    if (entry->engine) entry->engine->fail_all(why);
+  }
+  const std::lock_guard lock(mutex_);
+  stopping_ = draining_ = true;
+  for (Line& line : inbox_) line_.push_back(std::move(line));
+  inbox_.clear();
+  for (Line& line : line_) line.waiting.answer->put(Failed{why});
+  line_.clear();
+  in_line_ = 0;
+  loaded_.notify_all();
+}
+
+}  // namespace mica::serve

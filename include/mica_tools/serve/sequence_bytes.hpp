@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory of one sequence by its tokens, from a dry run of the model (Plan::sequence_bytes): keys and
+// values, window rings, recurrent states.
+#pragma once
+
+#include "mica/format/concept.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace mica::serve {
+
+/// Immutable.
+class SequenceBytes {
+ public:
+  /// by_tiles: one number at least, ascending.
+  explicit SequenceBytes(std::vector<std::uint64_t> by_tiles) : by_tiles_(std::move(by_tiles)) {}
+
+  /// Bytes of a sequence that shares nothing.
+  [[nodiscard]] std::uint64_t at(std::size_t tokens) const noexcept {
+    const std::size_t tiles = (tokens + format::tile_tokens - 1) / format::tile_tokens;
+    return by_tiles_[std::min(tiles, by_tiles_.size() - 1)];
+  }
+  /// Bytes that a sequence will allocate from `now` tokens to `end`, of which the first `shared` have pages of
+  /// others. A ring whose pages are shared is written anew, as if the sequence began there.
+  [[nodiscard]] std::uint64_t growth(std::size_t now, std::size_t end, std::size_t shared) const noexcept {
+    const std::size_t others = shared / format::tile_tokens * format::tile_tokens;
+    const std::size_t own_end = std::max(end, others) - others;
+    const std::size_t own_now = std::min(std::max(now, others) - others, own_end);
+    return at(own_end) - at(own_now);
+  }
+
+ private:
+  std::vector<std::uint64_t> by_tiles_;
+};
+
+}  // namespace mica::serve

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A scheduler over real models on a thread of its own, and what its answers are when they are alone.
+#pragma once
+
+#include "mica/plan/plan.hpp"
+#include "mica/runtime/generate.hpp"
+#include "mica_tools/serve/scheduler.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace mica::test {
+
+/// Opens models as a program does; their chat format is a line for each message.
+class FileLoader final : public serve::Loader {
+ public:
+  explicit FileLoader(std::size_t n_ctx) : n_ctx_(n_ctx) {}
+
+  std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t /*budget*/) override {
+    return plan_of(card.path).peak_bytes - plan::any_process_bytes;
+  }
+  std::shared_ptr<serve::LoadedModel> load(const serve::ModelCard& card,
+                                           const std::shared_ptr<budget::Ledger>& ledger,
+                                           std::size_t answers) override {
+    const plan::Plan plan = plan_of(card.path);
+    OpenOptions options = options_of(answers);
+    options.ledger = ledger;
+    serve::ChatFunctions chat{
+        [](std::span<const text::Message> messages, const serve::Conversation&, bool with_answer) {
+          std::string text;
+          for (const text::Message& message : messages) text += message.role + ": " + message.content + "\n";
+          return with_answer ? text + "assistant:" : text;
+        }};
+    return std::make_shared<serve::LoadedModel>(mica::open(card.path, options), card, std::move(chat),
+                                                serve::SequenceBytes(plan.sequence_bytes));
+  }
+  [[nodiscard]] OpenOptions options_of(std::size_t answers) const {
+    OpenOptions options{.n_ctx = n_ctx_, .chunk = 64, .logits_rows = answers, .threads = 1};
+    options.choice.kv = kv::Choice::paged;
+    return options;
+  }
+
+ private:
+  [[nodiscard]] plan::Plan plan_of(const std::string& path) const {
+    const OpenOptions options = options_of(rows_);
+    plan::Question question;
+    question.model = {.n_ctx = options.n_ctx, .chunk = options.chunk, .logits_rows = rows_, .log = {}};
+    question.choice = options.choice;
+    question.sequence_bytes = true;
+    return plan::make_plan<TypeList<arch::Llama>>(gguf::open(path), question);
+  }
+
+  static constexpr std::size_t rows_ = 4;
+  std::size_t n_ctx_;
+};
+
+/// A running scheduler. Ends with the object.
+class Running {
+ public:
+  Running(std::vector<std::string> paths, std::uint64_t budget, serve::SchedulerOptions options = {},
+          std::size_t n_ctx = 256)
+      : loader(n_ctx),
+        ledger(std::make_shared<budget::Ledger>(budget)),
+        scheduler(cards(std::move(paths)), loader, ledger, options),
+        thread_([this] { scheduler.run(); }) {}
+  ~Running() { finish(); }
+  /// Waits until all answers have ended.
+  void finish() {
+    scheduler.drain();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  FileLoader loader;
+  std::shared_ptr<budget::Ledger> ledger;
+  serve::Scheduler scheduler;
+
+ private:
+  /// Models are named "0", "1", ...
+  static std::vector<serve::ModelCard> cards(std::vector<std::string> paths) {
+    std::vector<serve::ModelCard> cards;
+    for (std::string& path : paths) {
+      serve::ModelCard card;
+      card.id = std::to_string(cards.size());
+      card.path = std::move(path);
+      cards.push_back(std::move(card));
+    }
+    return cards;
+  }
+  std::thread thread_;
+};
+
+/// A whole answer.
+struct Collected {
+  std::string text;
+  std::vector<serve::ScoredPiece> tokens;
+  serve::Ended ended;
+  std::string failure;
+};
+
+inline Collected collect(serve::Answer& answer) {
+  Collected all;
+  for (;;) {
+    auto event = answer.next(std::chrono::seconds(30));
+    REQUIRE(event.has_value());
+    if (auto* const text = std::get_if<serve::Text>(&*event)) {
+      all.text += text->text;
+      all.tokens.insert(all.tokens.end(), text->tokens.begin(), text->tokens.end());
+    } else if (auto* const ended = std::get_if<serve::Ended>(&*event)) {
+      all.ended = *ended;
+      return all;
+    } else if (auto* const failed = std::get_if<serve::Failed>(&*event)) {
+      all.failure = failed->message;
+      return all;
+    }
+  }
+}
+
+}  // namespace mica::test

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica_tools/serve/scheduler.hpp"
+
+#include "serve/fairy_server.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+namespace mica::test::scheduler_test {
+namespace {
+
+using namespace serve;
+
+const std::string fairy = MICA_SOURCE "/examples/models/fairy.gguf";
+constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
+
+Job job_of(const std::shared_ptr<const ServedModel>& model, std::string_view text, std::size_t max_tokens,
+           std::uint64_t seed = 0, float temperature = 0.8f) {
+  Job job;
+  job.prompt.tokens = model->encode(text, true, false);
+  job.model = model;
+  job.max_tokens = max_tokens;
+  job.sampler.seed = seed;
+  job.sampler.temperature = temperature;
+  return job;
+}
+
+/// The text of a job that has a model for itself.
+std::string alone(const Job& job) {
+  static Model model = [] {
+    OpenOptions options{.n_ctx = 256, .threads = 1};
+    return mica::open(fairy, options);
+  }();
+  auto session = model.session();
+  sample::Standard<> sampler(job.sampler, model.config().n_vocab);
+  GenerateOptions options{.max_tokens = job.max_tokens, .stop = job.stop};
+  std::string text;
+  static_cast<void>(
+      generate(session, model.tokenizer(), sampler, job.prompt.tokens, options, [&](std::string_view piece) {
+        text += piece;
+        return true;
+      }));
+  return text;
+}
+
+std::string cause_of(auto&& f) {
+  try {
+    f();
+  } catch (const Refusal& refusal) {
+    return std::to_string(static_cast<int>(refusal.cause())) + " " + refusal.message();
+  }
+  return "none";
+}
+bool is(const std::string& found, Cause cause, std::string_view words) {
+  INFO(found);
+  return found.starts_with(std::to_string(static_cast<int>(cause)) + " ") &&
+         found.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("an answer of the server is the answer that the model gives alone") {
+  Running server({fairy}, plenty);
+  const auto model = server.scheduler.model("");
+  CHECK(model->card().n_ctx == 256);
+  Job job = job_of(model, "Once upon a time", 40, 7);
+  const std::string expected = alone(job);
+  const Collected answer = collect(*server.scheduler.submit(job));
+  CHECK(answer.failure.empty());
+  CHECK(answer.text == expected);
+  CHECK(answer.ended.prompt_tokens == job.prompt.tokens.size());
+  CHECK(answer.ended.cached_tokens == 0);
+  CHECK(answer.ended.answer_tokens == 40);
+  CHECK(answer.ended.reason == StopReason::length);
+}
+
+TEST_CASE("random schedules change no answer, and keep the budget") {
+  constexpr std::size_t answers = 120;
+  std::mt19937 random(5);
+  const std::vector<std::string> beginnings = {
+      "Once upon a time there was a little girl who lived with her mother in a small house near the wood, "
+      "and",
+      "Once upon a time there was a little girl who lived with her mother in a small house near the wood. "
+      "One day",
+      "The fox said to the raven", "Once upon",
+      "In the dark wood stood a small house, and in the house lived"};
+  // Memory for the model and some answers: the others wait, and prefixes are dropped.
+  FileLoader loader(256);
+  ModelCard card;
+  card.path = fairy;
+  const std::uint64_t budget = loader.bytes(card, 0) + plan::any_process_bytes + (std::uint64_t{2} << 20);
+  Running server({fairy}, budget, {.parallel = 4, .max_waiting = answers});
+  const auto model = server.scheduler.model("");
+  struct Expected {
+    std::shared_ptr<Answer> answer;
+    std::string text;
+    bool cancelled;
+  };
+  std::vector<Expected> all;
+  for (std::size_t i = 0; i < answers; ++i) {
+    Job job = job_of(model, beginnings[random() % beginnings.size()], 1 + random() % 30, random() % 3);
+    if (random() % 4 == 0) job.stop = {"and"};
+    if (random() % 5 == 0) job.sampler.repeat_penalty = 1.3f;
+    if (random() % 3 == 0) job.prompt.marks = {2, job.prompt.tokens.size() - 1};
+    std::string text = alone(job);
+    all.push_back({server.scheduler.submit(std::move(job)), std::move(text), random() % 8 == 0});
+    if (all.back().cancelled) all.back().answer->cancel();
+    if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 5));
+  }
+  std::size_t cached = 0;
+  for (const Expected& expected : all) {
+    const Collected answer = collect(*expected.answer);
+    CHECK(answer.failure.empty());
+    cached += answer.ended.cached_tokens;
+    if (expected.cancelled) {
+      CHECK(expected.text.starts_with(answer.text));
+    } else {
+      CHECK(answer.text == expected.text);
+    }
+  }
+  CHECK(cached > 0);
+  CHECK(server.ledger->peak() <= budget);
+  server.finish();
+  const Snapshot snapshot = server.scheduler.snapshot();
+  CHECK(snapshot.metrics.requests == answers);
+  CHECK(snapshot.metrics.finished + snapshot.metrics.cancelled == answers);
+  CHECK(snapshot.metrics.failed == 0);
+  CHECK(snapshot.reserved_bytes == 0);
+}
+
+TEST_CASE("a conversation that goes on computes its new tokens only") {
+  Running server({fairy}, plenty);
+  const auto model = server.scheduler.model("0");
+  Conversation conversation{{{"system", "You tell stories about animals that live in the old forest."},
+                             {"user", "Tell me a story about a fox."}}};
+  Job first;
+  first.model = model;
+  first.prompt = model->prompt(conversation);
+  CHECK(first.prompt.end.ends_with("assistant:"));
+  first.max_tokens = 20;
+  const std::size_t first_tokens = first.prompt.tokens.size();
+  const Collected answer = collect(*server.scheduler.submit(std::move(first)));
+  conversation.messages.push_back({"assistant", answer.text});
+  conversation.messages.push_back({"user", "And then?"});
+  Job second;
+  second.model = model;
+  second.prompt = model->prompt(conversation);
+  second.max_tokens = 5;
+  const Collected more = collect(*server.scheduler.submit(second));
+  CHECK(more.ended.cached_tokens >= first_tokens / 16 * 16);
+  CHECK(more.text == alone(second));
+}
+
+TEST_CASE("probabilities come with the text of their tokens") {
+  Running server({fairy}, plenty);
+  const auto model = server.scheduler.model("");
+  Job job = job_of(model, "Once upon a time", 12, 1, 0.0f);
+  job.scores = true;
+  job.top_tokens = 3;
+  const Collected answer = collect(*server.scheduler.submit(std::move(job)));
+  REQUIRE(answer.tokens.size() == 12);
+  std::string bytes;
+  for (const ScoredPiece& piece : answer.tokens) {
+    bytes += piece.bytes;
+    REQUIRE(piece.top.size() == 3);
+    CHECK(piece.top[0].id == piece.id);  // greedy
+    CHECK(piece.top[0].log_probability == piece.log_probability);
+    CHECK(piece.top[0].log_probability >= piece.top[1].log_probability);
+  }
+  CHECK(bytes == answer.text);
+}
+
+TEST_CASE("requests that never fit are refused with their numbers") {
+  Running server({fairy}, plenty, {.parallel = 1, .max_waiting = 1});
+  const auto model = server.scheduler.model("");
+  CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.model("nobody")); }), Cause::not_found,
+           "'nobody'"));
+  Job job = job_of(model, "Once", 10);
+  job.prompt.tokens.assign(256, job.prompt.tokens[0]);
+  CHECK(
+      is(cause_of([&] { static_cast<void>(server.scheduler.submit(job)); }), Cause::too_long, "256 tokens"));
+  Job wrong = job_of(model, "Once", 10);
+  wrong.sampler.temperature = 20000;
+  CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.submit(wrong)); }), Cause::invalid,
+           "temperature"));
+
+  // One runs, one waits, the third one is too many.
+  const auto running = server.scheduler.submit(job_of(model, "Once", 200));
+  while (server.scheduler.snapshot().slots.empty()) std::this_thread::yield();
+  const auto waiting = server.scheduler.submit(job_of(model, "Once", 1));
+  const std::string busy =
+      cause_of([&] { static_cast<void>(server.scheduler.submit(job_of(model, "Once", 1))); });
+  CHECK(is(busy, Cause::busy, "1 requests"));
+  running->cancel();
+  CHECK(collect(*running).ended.reason == StopReason::cancelled);
+  CHECK(collect(*waiting).failure.empty());
+}
+
+TEST_CASE("a model too large for the budget is refused before it is opened") {
+  Running server({fairy}, std::uint64_t{9} << 20);
+  CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.model("")); }), Cause::too_large, "budget"));
+  CHECK(server.scheduler.snapshot().metrics.loads == 0);
+}
+
+TEST_CASE("models leave memory for each other, and come back with the same answers") {
+  FileLoader loader(256);
+  ModelCard card;
+  card.path = fairy;
+  const std::uint64_t one = loader.bytes(card, 0);
+  Running server({fairy, fairy}, plan::any_process_bytes + one + one / 2);
+  const std::string expected = alone(job_of(server.scheduler.model("0"), "The old king", 20));
+  for (const char* const name : {"0", "1", "0", "1"}) {
+    const Collected answer =
+        collect(*server.scheduler.submit(job_of(server.scheduler.model(name), "The old king", 20)));
+    CHECK(answer.text == expected);
+  }
+  CHECK(server.scheduler.snapshot().metrics.loads == 4);
+  CHECK(server.scheduler.unload("1"));
+  while (server.scheduler.snapshot().metrics.unloads < 4) std::this_thread::yield();
+  CHECK_FALSE(server.scheduler.unload("1"));
+  CHECK_FALSE(server.scheduler.models()[1].loaded);
+}
+
+TEST_CASE("a model whose time is over leaves memory") {
+  Running server({fairy}, plenty);
+  static_cast<void>(server.scheduler.model(""));
+  server.scheduler.keep_alive("", std::chrono::seconds(0));
+  while (server.scheduler.models()[0].loaded) std::this_thread::yield();
+  CHECK(server.ledger->used() == 0);
+}
+
+TEST_CASE("an ending server refuses, and ends what runs") {
+  Running server({fairy}, plenty);
+  const auto model = server.scheduler.model("");
+  const auto answer = server.scheduler.submit(job_of(model, "Once", 0));
+  server.scheduler.stop();
+  const Collected all = collect(*answer);
+  CHECK((all.failure == "the server is ending" || all.ended.answer_tokens > 0));
+  CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.submit(job_of(model, "Once", 1))); }),
+           Cause::unavailable, "ending"));
+  CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.model("")); }), Cause::unavailable, "ending"));
+}
+
+}  // namespace mica::test::scheduler_test
