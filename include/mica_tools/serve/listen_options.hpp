@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a server listens, and what it bears of its clients.
+#pragma once
+
+#include "mica_tools/serve/http.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace mica::serve {
+
+struct ListenOptions {
+  std::string host = "127.0.0.1";               // a name or an address of this machine
+  int port = 8080;                              // 0: a free one
+  std::size_t connections = 128;                // at a time; each has a thread. More are sent away with 503
+  std::size_t max_body = std::size_t{8} << 20;  // bytes of a request; longer ones are refused with 413
+  std::chrono::seconds header_time{10};         // for all headers of a request, from its first byte
+  std::chrono::seconds body_time{60};           // for its body
+  std::chrono::seconds idle_time{30};           // between two requests of a connection
+  std::chrono::seconds write_time{30};          // for a reader that takes no bytes
+};
+
+/// Answers a request; does not throw. Several threads call it at a time.
+using HttpHandler = std::function<HttpReply(const HttpRequest&)>;
+
+/// Called when the server listens, with the port and a function that ends listen() from any thread: no further
+/// connections; replies that run go on.
+using OnListening = std::function<void(int port, std::function<void()> stop)>;
+
+}  // namespace mica::serve
