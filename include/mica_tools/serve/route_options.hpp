@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the program sets for all routes.
+#pragma once
+
+#include "mica/sample/sampler_options.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace mica::serve {
+
+struct RouteOptions {
+  sample::SamplerOptions sampler = {};  // where a request has no value
+  std::size_t max_tokens = 0;   // of an answer whose request has no maximum; 0: to the end of the context
+  std::size_t max_running = 1;  // answers at the same time, for total_slots of /props
+  std::string version = {};     // of the program
+  std::chrono::milliseconds ping{30'000};  // between comments in a stream without events
+};
+
+}  // namespace mica::serve

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A service with one model whose tokens are bytes, and whose answers are scripts. It records jobs. Connections
+// that record pieces, and can leave.
+#pragma once
+
+#include "mica_tools/serve/fields.hpp"
+#include "mica_tools/serve/http.hpp"
+#include "mica_tools/serve/service.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::test {
+
+/// Tokens are bytes; 0 is <s>, 1 is </s>. A prompt is "role: content\n" for each message, with "assistant:", and
+/// "<think>" at the end where thinking was asked for.
+class FakeModel final : public serve::ServedModel {
+ public:
+  FakeModel() {
+    card_.id = "tiny";
+    card_.path = "/models/tiny.gguf";
+    card_.architecture = "llama";
+    card_.quantisation = "Q4_0";
+    card_.file_bytes = 1000;
+    card_.parameters = 2000;
+    card_.trained_ctx = 4096;
+    card_.n_ctx = 512;
+    card_.n_vocab = 256;
+    card_.n_embd = 64;
+    card_.modified = 1'700'000'000;
+    card_.chat_template = "chatml";
+    card_.bos = "<s>";
+    card_.eos = "</s>";
+    card_.loaded = true;
+  }
+
+  [[nodiscard]] const serve::ModelCard& card() const noexcept override { return card_; }
+  [[nodiscard]] serve::Prompt prompt(const serve::Conversation& conversation) const override {
+    const std::string text = rendered(conversation);
+    conversations.push_back(conversation);
+    return {encode(text, true, true), text, {}};
+  }
+  [[nodiscard]] std::string rendered(const serve::Conversation& conversation) const override {
+    if (conversation.messages.empty()) throw serve::Refusal(serve::Cause::invalid, "messages: none");
+    std::string text;
+    for (const text::Message& each : conversation.messages) {
+      text += each.role + ": ";
+      if (!each.thoughts.empty()) text += "(" + each.thoughts + ") ";
+      text += each.content + "\n";
+    }
+    if (conversation.continues) {
+      text.pop_back();
+    } else {
+      text += "assistant:";
+    }
+    return text + (conversation.thinking.value_or(false) ? "<think>" : "");
+  }
+  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, bool begin, bool) const override {
+    std::vector<TokenId> out;
+    if (begin) out.push_back(0);
+    for (const char c : text) out.push_back(static_cast<unsigned char>(c));
+    return out;
+  }
+  [[nodiscard]] std::string decode(std::span<const TokenId> tokens) const override {
+    std::string out;
+    for (const TokenId id : tokens) out += piece(id);
+    return out;
+  }
+  [[nodiscard]] std::string piece(TokenId token) const override {
+    if (token >= card_.n_vocab) throw serve::Refusal(serve::Cause::invalid, "token outside of 256");
+    if (token == 0) return "<s>";
+    return token == 1 ? "</s>" : std::string(1, static_cast<char>(static_cast<unsigned char>(token)));
+  }
+
+  mutable std::vector<serve::Conversation> conversations;  // that were rendered
+
+ private:
+  serve::ModelCard card_;
+};
+
+/// Answers with `script`, or with that of the job's number. Loads and unloads the one model.
+class FakeService final : public serve::Service {
+ public:
+  FakeService() {
+    script = {serve::Begun{7, 3}, serve::Text{"Hello", {}}, serve::Text{" world", {}}, ended()};
+    state.budget_bytes = 10'000;
+    state.used_bytes = 6'000;
+    state.peak_bytes = 7'000;
+    state.accounts[budget::Account::weights] = 5'000;
+    state.accounts[budget::Account::kv] = 1'000;
+    state.reserved_bytes = 500;
+  }
+  [[nodiscard]] static serve::Ended ended(StopReason reason = StopReason::end_of_text) {
+    return {reason, 7, 3, 2, {{4, 0.5}, {2, 0.25}}, 0.125};
+  }
+
+  [[nodiscard]] std::vector<serve::ModelCard> models() const override {
+    serve::ModelCard other = model_->card();
+    other.id = "other";
+    other.loaded = false;
+    other.n_ctx = other.n_vocab = other.n_embd = 0;
+    return {model_->card(), other};
+  }
+  [[nodiscard]] std::shared_ptr<const serve::ServedModel> model(std::string_view name) override {
+    asked.emplace_back(name);
+    if (name.empty() || name == "tiny") return model_;
+    throw serve::Refusal(serve::Cause::not_found,
+                         "model '" + std::string(name) + "': there is no such model");
+  }
+  bool unload(std::string_view name) override {
+    if (name != "tiny") throw serve::Refusal(serve::Cause::not_found, "there is no such model");
+    return std::exchange(loaded, false);
+  }
+  void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) override {
+    kept.emplace_back(name, time);
+  }
+  [[nodiscard]] std::shared_ptr<serve::Answer> submit(serve::Job job) override {
+    const std::size_t number = jobs.size();
+    if (refusal && number >= refuse_from) throw *refusal;
+    jobs.push_back(std::move(job));
+    auto answer = std::make_shared<serve::Answer>();
+    const auto own = scripts.find(number);
+    for (const serve::Event& event : own == scripts.end() ? script : own->second) answer->put(event);
+    answers.push_back(answer);
+    return answer;
+  }
+  [[nodiscard]] serve::Snapshot snapshot() const override { return state; }
+
+  std::vector<serve::Event> script;                          // of each answer without its own
+  std::map<std::size_t, std::vector<serve::Event>> scripts;  // by the number of the job
+  std::optional<serve::Refusal> refusal;                     // of submit()
+  std::size_t refuse_from = 0;                               // the first job that is refused
+  serve::Snapshot state;
+  std::vector<serve::Job> jobs;  // as they were submitted
+  std::vector<std::shared_ptr<serve::Answer>> answers;
+  std::vector<std::string> asked;  // names of models
+  std::vector<std::pair<std::string, std::optional<std::chrono::seconds>>> kept;
+  bool loaded = true;
+  [[nodiscard]] const FakeModel& tiny() const noexcept { return *model_; }
+
+ private:
+  std::shared_ptr<FakeModel> model_ = std::make_shared<FakeModel>();
+};
+
+/// The pieces that a reply writes. The client leaves after so many pieces, or questions whether it is there.
+struct Recorder {
+  std::vector<std::string> pieces = {};
+  std::size_t max_pieces = SIZE_MAX;
+  std::size_t max_questions = SIZE_MAX;
+
+  [[nodiscard]] serve::Connection connection() {
+    return {[this](std::string_view piece) {
+              if (pieces.size() >= max_pieces) return false;
+              pieces.emplace_back(piece);
+              return true;
+            },
+            [this] { return max_questions > 0 && max_questions-- > 0; }};
+  }
+  [[nodiscard]] std::string text() const {
+    std::string out;
+    for (const std::string& piece : pieces) out += piece;
+    return out;
+  }
+};
+
+/// The body of a reply, also where it is written in pieces.
+[[nodiscard]] inline std::string body_of(const serve::HttpReply& reply) {
+  if (!reply.stream) return reply.body;
+  Recorder recorder;
+  reply.stream(recorder.connection());
+  return recorder.text();
+}
+[[nodiscard]] inline serve::Json json_of(const serve::HttpReply& reply) {
+  return serve::Json::parse(body_of(reply));
+}
+[[nodiscard]] inline serve::HttpRequest post(std::string path, std::string body) {
+  return {"POST", std::move(path), {}, {}, std::move(body)};
+}
+
+}  // namespace mica::test
