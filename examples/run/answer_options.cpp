@@ -40,8 +40,6 @@ NgramOptions drafts_of(std::string_view how) {
 }  // namespace
 
 void ChatOptions::add_to(Flags& flags) {
-  std::vector<std::string> styles;
-  for (const text::ChatStyle& style : text::detail::chat_styles) styles.emplace_back(style.name);
   flags.group("Chat");
   flags.text("-sys,--system-prompt", system_prompt, "TEXT", "the system prompt");
   flags.text("-sysf,--system-prompt-file", system_prompt_file, "FILE", "the same from a file");
@@ -49,6 +47,13 @@ void ChatOptions::add_to(Flags& flags) {
                "chat; --no-conversation: answer once");
   flags.toggle("-st,--single-turn", single_turn, "one answer, then end");
   flags.toggle("--no-history", no_history, "keep no file of typed lines");
+  add_template(flags);
+}
+
+void ChatOptions::add_template(Flags& flags) {
+  std::vector<std::string> styles;
+  for (const text::ChatStyle& style : text::detail::chat_styles) styles.emplace_back(style.name);
+  flags.group("Chat");
   flags.choice("--chat-template", chat_template, styles, "NAME",
                join("a built-in format instead of the model's template: ", detail::listed(styles)));
   flags.text("--chat-template-file", chat_template_file, "FILE", "a template instead of the model's");

@@ -33,6 +33,8 @@ struct ChatOptions {
   Think think = Think::automatic;
 
   void add_to(Flags& flags);
+  /// The template and its variables alone.
+  void add_template(Flags& flags);
 };
 
 struct AnswerOptions {
@@ -56,6 +58,8 @@ struct AnswerOptions {
   std::string pace;  // "85C", "15W", "50%", empty
 
   void add_to(Flags& flags);
+  /// The sampler alone.
+  void add_sampling(Flags& flags);
 
   /// The maximum of tokens of an answer; 0: no maximum.
   [[nodiscard]] std::size_t limit() const {
@@ -63,9 +67,6 @@ struct AnswerOptions {
   }
   /// The seed of the sampler: the number given, or one from the clock.
   [[nodiscard]] std::uint64_t chosen_seed() const;
-
- private:
-  void add_sampling(Flags& flags);
 };
 
 /// A verb that answers.

@@ -59,6 +59,15 @@ ChatFormat::ChatFormat(const ChatOptions& options, const gguf::Metadata& metadat
 
 ChatRenderer ChatFormat::renderer() const { return template_->renderer(); }
 
+serve::ChatFunctions ChatFormat::functions() const {
+  return {[its = template_](std::span<const text::Message> messages, const serve::Conversation& conversation,
+                            bool with_answer) {
+            const auto variables = variables_of(conversation.variables, "chat_template_kwargs");
+            return its->render(messages, conversation.thinking, variables, with_answer);
+          },
+          template_->stop()};
+}
+
 void ChatFormat::set_thinking(std::optional<bool> thinking) {
   template_ = std::make_shared<const ChatTemplate>(template_->with_thinking(thinking));
 }

@@ -8,6 +8,7 @@
 #include "mica/gguf/metadata.hpp"
 #include "mica/text/vocabulary.hpp"
 #include "mica_tools/chat/chat_renderer.hpp"
+#include "mica_tools/serve/chat_functions.hpp"
 
 #include <memory>
 #include <optional>
@@ -29,6 +30,9 @@ class ChatFormat {
   /// The format as a function. Raises ErrorCode::failed if the template raises an error, limit if it takes too
   /// long.
   [[nodiscard]] ChatRenderer renderer() const;
+  /// The same for a server, whose conversations have variables of their own. Raises as renderer(), and usage for
+  /// variables that are no JSON object.
+  [[nodiscard]] serve::ChatFunctions functions() const;
   /// Whether the model thinks, if its template has a variable for that; empty: the template decides.
   void set_thinking(std::optional<bool> thinking);
 

@@ -101,6 +101,16 @@ bool fetch_files(const hub::Fetch& request, const hub::Watch& watch) {
 #endif
 }
 
+void serve_http(const serve::ListenOptions& options, const serve::HttpHandler& handle,
+                const serve::OnListening& on_listening) {
+#ifdef MICA_CALL
+  MICA_CALL(mica_listen, std::string("serve"))(options, handle, on_listening);
+#else
+  static_cast<void>(handle), static_cast<void>(on_listening);
+  refuse_network(options.host);
+#endif
+}
+
 void refuse_url(const Verb& verb) {
   MICA_CHECK(
       !remote::is_url(verb.model_path) || verb.needs == Verb::Needs::header ||

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Models on servers: those that are named by a URL are opened by their headers, or refused where weights are
-// needed; those of a hub are listed and downloaded.
+// needed; those of a hub are listed and downloaded. And the server of this program.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/hub/fetch.hpp"
 #include "mica_tools/hub/listing.hpp"
 #include "mica_tools/hub/name.hpp"
+#include "mica_tools/serve/listen_options.hpp"
 #include "verb.hpp"
 
 #include <string>
@@ -23,6 +24,10 @@ namespace mica::program {
 
 /// Downloads files; false when `watch` stopped it. Raises as hub::fetch(), and as open_remote().
 [[nodiscard]] bool fetch_files(const hub::Fetch& request, const hub::Watch& watch);
+
+/// Serves HTTP. Raises as serve::listen(), and as open_remote().
+void serve_http(const serve::ListenOptions& options, const serve::HttpHandler& handle,
+                const serve::OnListening& on_listening);
 
 /// Raises ErrorCode::unsupported where the model is named by a URL and the verb needs more than a
 /// header. Sends no request.

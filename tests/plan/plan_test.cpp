@@ -92,6 +92,56 @@ TEST_CASE("the plan of several sequences is what as many sessions book") {
   }
 }
 
+TEST_CASE("the bytes of a sequence are those that a session books as it grows") {
+  const TinyModel dense(talking());
+  HybridRecipe recipe;
+  recipe.n_vocab = 258;
+  recipe.edit = write_byte_vocabulary;
+  const TinyHybrid hybrid(recipe);
+  const auto books_as_planned = [](const gguf::Document& document, std::span<const std::byte> bytes) {
+    plan::Question requested = question(200, {.kv = kv::Choice::paged});
+    requested.sequence_bytes = true;
+    const plan::Plan plan = plan::make_plan(document, requested);
+    CHECK(plan.peak_bytes == plan::make_plan(document, question(200, {.kv = kv::Choice::paged})).peak_bytes);
+    auto model = open(bytes, "tiny.gguf",
+                      {.n_ctx = 200, .chunk = 32, .threads = 2, .choice = {.kv = kv::Choice::paged}});
+    const std::uint64_t before = model.ledger().used();
+    auto session = model.session();
+    REQUIRE(plan.sequence_bytes.size() == 1 + (200 + 15) / 16);
+    CHECK(model.ledger().used() - before == plan.sequence_bytes[0]);
+    for (std::size_t tiles = 1; tiles < plan.sequence_bytes.size(); ++tiles) {
+      const std::size_t tokens = std::min<std::size_t>(16 * tiles, 200) - session.tokens().size();
+      REQUIRE(session.feed(random_ids(tokens, 258)) == model::StepStatus::ok);
+      CHECK(model.ledger().used() - before == plan.sequence_bytes[tiles]);
+    }
+  };
+  books_as_planned(dense.document(), dense.bytes());
+  books_as_planned(hybrid.document(), hybrid.bytes());
+}
+
+TEST_CASE("models of one ledger book the process once, and leave nothing behind") {
+  const TinyModel tiny(talking());
+  const auto ledger = std::make_shared<budget::Ledger>(std::uint64_t{1} << 30);
+  const auto open_one = [&] {
+    return open(tiny.bytes(), "tiny.gguf", {.n_ctx = 64, .threads = 1, .ledger = ledger});
+  };
+  {
+    auto first = open_one();
+    const std::uint64_t one = ledger->used();
+    CHECK(&first.ledger() == ledger.get());
+    {
+      auto second = open_one();
+      CHECK(ledger->used() == 2 * one - plan::any_process_bytes);
+    }
+    CHECK(ledger->used() == one);
+  }
+  CHECK(ledger->used() == 0);
+  const auto small = std::make_shared<budget::Ledger>(plan::any_process_bytes);
+  CHECK(refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.ledger = small}); }).code() ==
+        ErrorCode::budget);
+  CHECK(small->used() == 0);
+}
+
 TEST_CASE("a plan says what a token costs, and smaller elements cost less") {
   const TinyModel tiny(talking());
   const plan::Plan f16 = plan::make_plan(tiny.document(), question(512));

@@ -100,6 +100,53 @@ TEST_CASE("a batch computes a common prefix once, and every answer is the one th
   }
 }
 
+TEST_CASE("a marked prompt is stored where the next one divides from it, on every kind of model") {
+  const auto is_stored_at_marks = [](auto& model) {
+    using M = std::remove_reference_t<decltype(model)>;
+    PrefixCache<M> prefixes(model);
+    Batch<M, text::Spm> batch(model, bytes(), {.prompt_tokens = 40}, &prefixes);
+    // The second prompt has the first 100 tokens of the first one, the third one its first 130.
+    std::vector<TokenId> first = prompt(100, 60, 3), second = prompt(100, 40, 4), third = first;
+    third.resize(130);
+    for (const TokenId id : random_ids(20, 250, 9)) third.push_back(id);
+    const auto run = [&](const std::vector<TokenId>& ids, std::vector<std::size_t> marks) {
+      Session<M> session(model);
+      sample::Standard<> sampler({.temperature = 0}, talking_vocabulary);
+      const std::size_t id = batch.add(session, sampler, ids, how, [](std::string_view) { return true; });
+      batch.mark(id, std::move(marks));
+      while (batch.step()) {
+      }
+      CHECK(batch.result(id).tokens.size() == how.max_tokens);
+      return batch.remove(id);
+    };
+    const auto expected = [&](const std::vector<TokenId>& ids) {
+      Session<M> session(model);
+      sample::Standard<> sampler({.temperature = 0}, talking_vocabulary);
+      return generate(session, bytes(), sampler, ids, how, [](std::string_view) { return true; }).tokens;
+    };
+    const auto wanted = {expected(first), expected(second), expected(third)};
+    CHECK(run(first, {100, 130}).tokens == wanted.begin()[0]);
+    for (std::size_t i = 1; i < 3; ++i) {
+      const auto& ids = i == 1 ? second : third;
+      const std::size_t known = i == 1 ? 100 : 130;
+      const GenerateResult result = run(ids, {});
+      CHECK(result.tokens == wanted.begin()[i]);
+      // Whole pages, or to the mark where a recurrent state is stored there.
+      CHECK(ids.size() - result.timings.prompt.tokens >= known / 16 * 16);
+    }
+  };
+  exec::Inline executor;
+  const TinyModel dense = talking_dense();
+  Transformer<arch::Llama, WithKv<kv::Paged<>>> llama(dense.document(), executor, options);
+  is_stored_at_marks(llama);
+  FamilyFile windows = talking_windows();
+  Transformer<arch::Gemma3, WithKv<kv::Paged<>>> gemma(windows.document(), executor, options);
+  is_stored_at_marks(gemma);
+  const TinyHybrid recurrent = talking_hybrid();
+  Hybrid::With<WithKv<kv::Paged<>>> hybrid(recurrent.document(), executor, options);
+  is_stored_at_marks(hybrid);
+}
+
 TEST_CASE("a batch takes memory from sessions that nobody feeds before anybody goes without") {
   const TinyModel tiny = talking_dense();
   exec::Inline executor;

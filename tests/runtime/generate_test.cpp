@@ -83,7 +83,9 @@ TEST_CASE("what only looked like a stop text comes out") {
 
 TEST_CASE("of two stop texts the one that is complete first counts") {
   ScriptedModel model(3, "abcdef");
-  CHECK(give(model, {.stop = {"cdef", "bcd"}}).text() == "a");
+  const Given given = give(model, {.stop = {"cdef", "bcd"}});
+  CHECK(given.text() == "a");
+  CHECK(given.result.stop == 1);
 }
 
 TEST_CASE("an end token may be passed over") {

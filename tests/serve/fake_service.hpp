@@ -101,7 +101,7 @@ class FakeService final : public serve::Service {
     state.reserved_bytes = 500;
   }
   [[nodiscard]] static serve::Ended ended(StopReason reason = StopReason::end_of_text) {
-    return {reason, 7, 3, 2, {{4, 0.5}, {2, 0.25}}, 0.125};
+    return {reason, {}, 7, 3, 2, {{4, 0.5}, {2, 0.25}}, 0.125};
   }
 
   [[nodiscard]] std::vector<serve::ModelCard> models() const override {

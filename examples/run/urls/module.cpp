@@ -9,6 +9,7 @@
 #include "mica_tools/remote/open.hpp"
 #include "mica_tools/remote/token.hpp"
 #include "mica_tools/remote/url.hpp"
+#include "mica_tools/serve/listen.hpp"
 
 extern "C" void mica_open_remote(const std::string& url, const std::atomic<bool>* stop,
                                  std::optional<mica::gguf::Document>& document) {
@@ -21,6 +22,11 @@ extern "C" void mica_list_repository(const mica::hub::Name& name, const std::ato
   mica::remote::Options options;
   options.stop = stop;
   listing = mica::hub::Repository(name, options).listing();
+}
+
+extern "C" void mica_listen(const mica::serve::ListenOptions& options, const mica::serve::HttpHandler& handle,
+                            const mica::serve::OnListening& on_listening) {
+  mica::serve::listen(options, handle, on_listening);
 }
 
 extern "C" void mica_fetch(const mica::hub::Fetch& request, const mica::hub::Watch& watch, bool& done) {

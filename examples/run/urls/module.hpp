@@ -7,6 +7,7 @@
 #include "mica_tools/hub/fetch.hpp"
 #include "mica_tools/hub/listing.hpp"
 #include "mica_tools/hub/name.hpp"
+#include "mica_tools/serve/listen_options.hpp"
 
 #include <atomic>
 #include <optional>
@@ -19,6 +20,10 @@ extern "C" void mica_open_remote(const std::string& url, const std::atomic<bool>
 /// The GGUF files of a repository. Raises as hub::Repository::listing().
 extern "C" void mica_list_repository(const mica::hub::Name& name, const std::atomic<bool>* stop,
                                      mica::hub::Listing& listing);
+
+/// Serves HTTP. Raises as serve::listen().
+extern "C" void mica_listen(const mica::serve::ListenOptions& options, const mica::serve::HttpHandler& handle,
+                            const mica::serve::OnListening& on_listening);
 
 /// Downloads files; sets `done`, which is false when `watch` stopped it. Raises as hub::fetch().
 extern "C" void mica_fetch(const mica::hub::Fetch& request, const mica::hub::Watch& watch, bool& done);

@@ -62,12 +62,22 @@ class ChatTemplate {
   /// The conversation, with the beginning of the assistant's next turn. Raises ErrorCode::failed if the
   /// template raises an error, limit if it takes too long.
   [[nodiscard]] std::string render(std::span<const text::Message> messages) const {
-    if (!thinking_) return format_->render(messages, true, variables_);
-    text::ChatVariables all = variables_;  // if a name has two values, the last one counts
-    all.others.insert(all.others.begin(), {{"enable_thinking", *thinking_},  // Qwen, Gemma, SmolLM, GLM
-                                           {"thinking", *thinking_}});       // DeepSeek, Granite
-    return format_->render(messages, true, all);
+    return render(messages, std::nullopt, {}, true);
   }
+  /// The same with variables of one conversation, which take precedence; with_answer: with the beginning of the
+  /// assistant's next turn.
+  [[nodiscard]] std::string render(std::span<const text::Message> messages, std::optional<bool> thinking,
+                                   const text::ChatVariables& variables, bool with_answer) const {
+    text::ChatVariables all = variables_;
+    const auto think = thinking ? thinking : thinking_;
+    if (think)  // if a name has two values, the last one counts
+      all.others.insert(all.others.begin(), {{"enable_thinking", *think},  // Qwen, Gemma, SmolLM, GLM
+                                             {"thinking", *think}});       // DeepSeek, Granite
+    all.others.insert(all.others.end(), variables.others.begin(), variables.others.end());
+    return format_->render(messages, with_answer, all);
+  }
+  /// Text that ends an answer; empty: a token of the vocabulary ends it.
+  [[nodiscard]] std::string stop() const { return format_->stop(); }
   /// The same format with another ChatTemplateOptions::thinking.
   [[nodiscard]] ChatTemplate with_thinking(std::optional<bool> thinking) const {
     ChatTemplate changed = *this;

@@ -7,13 +7,13 @@
 #include "mica/runtime/open.hpp"
 #include "mica_tools/chat/chat_tokens.hpp"
 #include "mica_tools/chat/marked_messages.hpp"
+#include "mica_tools/serve/chat_functions.hpp"
 #include "mica_tools/serve/refusal.hpp"
 #include "mica_tools/serve/sequence_bytes.hpp"
 #include "mica_tools/serve/served_model.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,15 +21,6 @@
 #include <vector>
 
 namespace mica::serve {
-
-/// The chat format of a model as functions, so that the unit that includes this compiles no template engine
-/// (template_format.hpp does).
-struct ChatFunctions {
-  /// The messages as text; with_answer: with the beginning of the next answer. The conversation has thinking
-  /// and variables. Raises mica::Error.
-  std::function<std::string(std::span<const text::Message>, const Conversation&, bool with_answer)> render;
-  std::string stop = {};  // text that ends an answer; empty: a token does
-};
 
 /// Members of ServedModel: any thread; model(): one thread.
 class LoadedModel final : public ServedModel {

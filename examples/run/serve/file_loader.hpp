@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the server opens its models: by the options of the command line, changed until they fit.
+#pragma once
+
+#include "answer_options.hpp"
+#include "mica/plan/fallbacks.hpp"
+#include "mica_tools/serve/loader.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace mica::program {
+
+class FileLoader final : public serve::Loader {
+ public:
+  /// The verb outlives it. many: several models share the memory, so their contexts are shorter by default.
+  FileLoader(const AnswerVerb& verb, std::size_t parallel, bool many)
+      : verb_(verb), parallel_(parallel), many_(many) {}
+
+  // Required by serve::Loader
+  std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t budget) override;
+  std::shared_ptr<serve::LoadedModel> load(const serve::ModelCard& card,
+                                           const std::shared_ptr<budget::Ledger>& ledger,
+                                           std::size_t answers) override;
+
+ private:
+  const plan::Fallback& chosen(const serve::ModelCard& card, std::uint64_t budget);
+
+  const AnswerVerb& verb_;
+  std::size_t parallel_;
+  bool many_;
+  std::map<std::string, plan::Fallback> chosen_;  // by id
+};
+
+}  // namespace mica::program

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The chat format of a model as functions, so that the unit of the scheduler compiles no template engine.
+#pragma once
+
+#include "mica_tools/chat/message.hpp"
+#include "mica_tools/serve/served_model.hpp"
+
+#include <functional>
+#include <span>
+#include <string>
+
+namespace mica::serve {
+
+/// Immutable: any number of threads.
+struct ChatFunctions {
+  /// The messages as text; with_answer: with the beginning of the next answer. The conversation has thinking
+  /// and variables. Raises mica::Error.
+  std::function<std::string(std::span<const text::Message>, const Conversation&, bool with_answer)> render;
+  std::string stop = {};  // text that ends an answer; empty: a token does
+};
+
+}  // namespace mica::serve
