@@ -2,10 +2,13 @@
 
 #include "mica_tools/serve/scheduler.hpp"
 
+#include "io/temporary_folder.hpp"
 #include "serve/fairy_server.hpp"
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 namespace mica::test::scheduler_test {
@@ -229,6 +232,44 @@ TEST_CASE("a model whose time is over leaves memory") {
   server.scheduler.keep_alive("", std::chrono::seconds(0));
   while (server.scheduler.models()[0].loaded) std::this_thread::yield();
   CHECK(server.ledger->used() == 0);
+}
+
+TEST_CASE("prefixes survive a restart, and damaged files cost time alone") {
+  const TemporaryFolder folder;
+  const std::string text =
+      "Once upon a time there was a little girl who lived with her mother in a small house near the wood. "
+      "One day "
+      "the mother said that there was nothing left to eat, and that she should go and look for berries in "
+      "the wood "
+      "before the night came, and she took her basket and went into the dark wood, where the birds were "
+      "singing and the old wolf slept under a tree, and she sang a song";
+  const SchedulerOptions options{.state = folder.path("state")};
+  std::string expected;
+  std::size_t prompt_tokens = 0;
+  {
+    Running server({fairy}, plenty, options);
+    const Job job = job_of(server.scheduler.model(""), text, 20, 3);
+    prompt_tokens = job.prompt.tokens.size();
+    REQUIRE(prompt_tokens > 80);
+    expected = collect(*server.scheduler.submit(job)).text;
+  }
+  for (const bool damaged : {false, true}) {
+    CAPTURE(damaged);
+    if (damaged) {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(options.state)) {
+        if (!entry.is_regular_file()) continue;
+        std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(-5000, std::ios::end);
+        file.put('\x55').put('\x55');
+      }
+    }
+    Running server({fairy}, plenty, options);
+    const Collected answer =
+        collect(*server.scheduler.submit(job_of(server.scheduler.model(""), text, 20, 3)));
+    CHECK(answer.failure.empty());
+    CHECK(answer.text == expected);
+    if (!damaged) CHECK(answer.ended.cached_tokens >= (prompt_tokens - 1) / 16 * 16);
+  }
 }
 
 TEST_CASE("an ending server refuses, and ends what runs") {

@@ -77,6 +77,11 @@ class PrefixCache {
     }
   }
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes
+  /// Calls f(tokens, cache) for each stored text that no longer one begins with, the least recently used first,
+  /// while it returns true. f may not change the prefix cache. A session takes such a text by
+  /// Session::adopt(cache, tokens).
+  template <class F>
+  void for_each_text(F&& f) const;
 
  private:
   using Cache = typename Model::Cache;
@@ -168,6 +173,23 @@ class PrefixCache {
   std::unique_ptr<Node> root_ = std::make_unique<Node>();  // no tokens, no cache
   std::vector<std::unique_ptr<Node>> nodes_;               // all others
 };
+
+template <StepModel Model>
+template <class F>
+void PrefixCache<Model>::for_each_text(F&& f) const {
+  std::vector<const Node*> leaves;
+  for (const auto& node : nodes_) {
+    if (node->children.empty() && node->cache) leaves.push_back(node.get());
+  }
+  std::sort(leaves.begin(), leaves.end(), [](const Node* a, const Node* b) { return a->used < b->used; });
+  for (const Node* const leaf : leaves) {
+    std::vector<TokenId> tokens(leaf->end());
+    for (const Node* node = leaf; node->parent != nullptr; node = node->parent)
+      std::copy(node->tokens.begin(), node->tokens.end(),
+                tokens.begin() + static_cast<std::ptrdiff_t>(node->begin));
+    if (!f(std::span<const TokenId>(tokens), *leaf->cache)) return;
+  }
+}
 
 template <StepModel Model>
 std::size_t PrefixCache<Model>::keep(const Session<Model>& session) {

@@ -9,9 +9,11 @@
 #include "mica_tools/serve/loaded_model.hpp"
 #include "mica_tools/serve/options.hpp"
 #include "mica_tools/serve/service.hpp"
+#include "mica_tools/serve/state_folder.hpp"
 #include "mica_tools/serve/step_pace.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -52,6 +54,7 @@ class Engine {
         prefixes_(model_->model().transformer()),
         batch_(model_->model().transformer(), model_->model().tokenizer(),
                {.reuse_prefixes = true, .free_memory = [this] { return prefixes_.drop_one(); }}, &prefixes_) {
+    if (!options.state.empty()) state_.emplace(state_folder(options.state), options.max_state_bytes);
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -77,8 +80,9 @@ class Engine {
   [[nodiscard]] std::uint64_t held() const noexcept {
     std::uint64_t own = 0, common = 0;
     for (const Running& running : running_) {
-      const std::uint64_t shared = model_->bytes().at(running.shared);
-      own += model_->bytes().at(running.session.tokens().size()) - shared;
+      const std::uint64_t has = model_->bytes().at(running.session.cached());
+      const std::uint64_t shared = std::min(model_->bytes().at(running.shared), has);
+      own += has - shared;
       common = std::max(common, shared);
     }
     return own + common;
@@ -90,6 +94,9 @@ class Engine {
   /// Prefixes are dropped for it, unless `max_room` bytes, the ledger without any prefix, would not be enough.
   /// Otherwise nothing has changed.
   [[nodiscard]] Beginning begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room);
+  /// Writes one prefix that is on no disk yet; false: there is none. After an error nothing is written any more; its
+  /// text is returned once.
+  [[nodiscard]] bool save_one(std::string& error);
   /// One step of all running answers.
   void step();
   /// Ends all answers as failed.
@@ -127,8 +134,17 @@ class Engine {
   };
 
   [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
-    return model_->bytes().growth(running.session.tokens().size(), running.end, running.shared);
+    return model_->bytes().growth(running.session.cached(), running.end, running.shared);
   }
+  /// A folder for each model, also where ids have characters that file names cannot have.
+  [[nodiscard]] std::string state_folder(const std::string& state) const {
+    std::string name = model_->card().id;
+    for (char& c : name) {
+      if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '_';
+    }
+    return state + "/" + name;
+  }
+  void take_from_disk(Running& running);
   [[nodiscard]] ScoredPiece piece_of(const ScoredToken& token) const {
     std::string bytes;
     model_->model().tokenizer().append_piece(token.id, true, bytes);
@@ -146,9 +162,47 @@ class Engine {
   PrefixCache<AnyModel> prefixes_;
   Running_batch batch_;
   std::list<Running> running_;  // addresses stay
+  std::optional<StateFolder> state_;
 };
 
+/// Begins with a session file, if that has more of the prompt than the prefix cache.
+inline void Engine::take_from_disk(Running& running) {
+  constexpr std::size_t worth_reading = 64;  // tokens that are cheaper to read than to compute
+  const auto prompt = std::span(running.job.prompt.tokens);
+  const auto known = prompt.first(prompt.size() - 1);
+  const auto [path, tokens] = state_->find(known, prefixes_.match(known) + worth_reading);
+  if (path.empty()) return;
+  try {
+    running.session = Session<AnyModel>::open(model_->model().transformer(), path);
+    running.session.rewind(tokens);
+    for (const TokenId id : running.session.tokens()) running.sampler.accept(id);
+  } catch (const Error&) {  // of another model, or damaged: it is computed
+    running.session = Session<AnyModel>(model_->model().transformer());
+    state_->forget(path);
+  }
+}
+
+inline bool Engine::save_one(std::string& error) {
+  if (!state_) return false;
+  bool saved = false;
+  try {
+    prefixes_.for_each_text([&](std::span<const TokenId> tokens, const AnyModel::Cache& cache) {
+      if (state_->has(tokens)) return true;
+      Session<AnyModel> session(model_->model().transformer());
+      if (session.adopt(cache, tokens) == 0) return true;
+      state_->save(session);
+      saved = true;
+      return false;
+    });
+  } catch (const Error& failure) {
+    error = failure.message();
+    state_.reset();
+  }
+  return saved;
+}
+
 inline void Engine::start(Running& running) {
+  if (state_) take_from_disk(running);
   const Job& job = running.job;
   GenerateOptions options;
   options.max_tokens = job.max_tokens;
@@ -165,13 +219,14 @@ inline void Engine::start(Running& running) {
       for (const ScoredToken& token : scores.top) its->pieces.back().top.push_back(piece_of(token));
     };
   }
-  running.member =
-      batch_.add(running.session, running.sampler, job.prompt.tokens, options, [its](std::string_view text) {
-        its->answer->put(Text{std::string(text), std::exchange(its->pieces, {})});
-        return true;
-      });
+  const std::size_t had = running.session.tokens().size();
+  running.member = batch_.add(running.session, running.sampler, std::span(job.prompt.tokens).subspan(had),
+                              options, [its](std::string_view text) {
+                                its->answer->put(Text{std::string(text), std::exchange(its->pieces, {})});
+                                return true;
+                              });
   batch_.mark(running.member, job.prompt.marks);
-  running.shared = running.session.tokens().size();
+  running.shared = had == 0 ? running.session.tokens().size() : 0;
 }
 
 inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room) {

@@ -3,9 +3,13 @@
 // The limits of a server.
 #pragma once
 
+#include "mica/base/log.hpp"
+
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 
 namespace mica::serve {
 
@@ -17,6 +21,9 @@ struct SchedulerOptions {
   double max_stall = 2.0;
   /// How long a model stays in memory without answers; empty: until memory is needed.
   std::optional<std::chrono::seconds> keep_alive = {};
+  std::string state = {};  // a folder in which prefixes survive a restart; empty: none
+  std::uint64_t max_state_bytes = std::uint64_t{8} << 30;  // of the files of a model
+  LogSink log = {};                                        // its context outlives the scheduler
 };
 
 }  // namespace mica::serve

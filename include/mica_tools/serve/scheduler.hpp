@@ -90,6 +90,8 @@ class Scheduler final : public Service {
   [[nodiscard]] std::uint64_t prefix_bytes() const noexcept;
   [[nodiscard]] bool free_some(const Entry& for_this);
   void step();
+  [[nodiscard]] bool save_one();
+  void save_while_idle();
   void leave_in_time();
   void publish();
   void end_all();
@@ -115,7 +117,8 @@ class Scheduler final : public Service {
   // The thread of run()
   std::deque<Line> line_;
   Metrics metrics_;
-  bool blocked_ = false;  // the first job in line has to wait until an answer ends
+  bool blocked_ = false;                     // the first job in line has to wait until an answer ends
+  Clock::time_point active_ = Clock::now();  // the last time with an answer
 };
 
 inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
@@ -267,6 +270,7 @@ inline void Scheduler::run() {
     load_wanted();
     admit();
     step();
+    save_while_idle();
     leave_in_time();
     publish();
     const std::lock_guard lock(mutex_);
@@ -463,6 +467,31 @@ inline void Scheduler::step() {
   }
 }
 
+/// Writes a prefix to the disk; false: all are there.
+inline bool Scheduler::save_one() {
+  std::string error;
+  for (const auto& entry : entries_) {
+    if (entry->engine && entry->engine->save_one(error)) return true;
+    if (!error.empty())
+      options_.log(LogLevel::warning, join(entry->card.id, ": prefixes are not saved: ", error));
+    error.clear();
+  }
+  return false;
+}
+
+/// One after the other, so that a request waits for one of them at most.
+inline void Scheduler::save_while_idle() {
+  constexpr std::chrono::seconds idle{1};
+  if (busy() || !line_.empty()) active_ = Clock::now();
+  if (options_.state.empty() || Clock::now() - active_ < idle) return;
+  const auto has_work = [this] {
+    const std::lock_guard lock(mutex_);
+    return !inbox_.empty() || stopping_;
+  };
+  while (!has_work() && save_one()) {
+  }
+}
+
 inline void Scheduler::leave_in_time() {
   for (const auto& entry : entries_) {
     if (!entry->engine || entry->engine->busy()) continue;
@@ -507,7 +536,7 @@ inline void Scheduler::end_all() {
   for (const auto& entry : entries_) {
     if (entry->engine) entry->engine->fail_all(why);
   }
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   stopping_ = draining_ = true;
   for (Line& line : inbox_) line_.push_back(std::move(line));
   inbox_.clear();
@@ -515,6 +544,10 @@ inline void Scheduler::end_all() {
   line_.clear();
   in_line_ = 0;
   loaded_.notify_all();
+  lock.unlock();
+  if (options_.state.empty()) return;
+  while (save_one()) {
+  }
 }
 
 }  // namespace mica::serve
