@@ -105,8 +105,8 @@ class Engine {
   void describe(std::vector<Slot>& slots) const;
 
  private:
-  using Sampler = sample::Standard<detail::ProgramAllocator>;
-  using Running_batch = Batch<AnyModel, text::AnyTokenizer, Sampler>;
+  using Sampler = sample::Standard<mica::detail::ProgramAllocator>;
+  using RunningBatch = Batch<AnyModel, text::AnyTokenizer, Sampler>;
 
   struct Running {
     Running(Waiting from, AnyModel& model, Sampler its_sampler)
@@ -160,7 +160,7 @@ class Engine {
   Metrics& metrics_;
   StepPace pace_;
   PrefixCache<AnyModel> prefixes_;
-  Running_batch batch_;
+  RunningBatch batch_;
   std::list<Running> running_;  // addresses stay
   std::optional<StateFolder> state_;
 };
@@ -250,7 +250,7 @@ inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::u
   try {
     running_.emplace_back(std::move(waiting), model_->model().transformer(),
                           Sampler(waiting.job.sampler, model_->card().n_vocab,
-                                  detail::ProgramAllocator(ledger_, budget::Account::logits)));
+                                  mica::detail::ProgramAllocator(ledger_, budget::Account::logits)));
   } catch (const Error& error) {
     answer->put(Failed{error.message()});
     ++metrics_.failed;

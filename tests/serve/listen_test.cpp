@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HTTP as clients send it, good ones and bad ones, over real sockets.
+
+#if defined(MICA_HAS_SERVER)
+#include "mica_tools/serve/listen.hpp"
+
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+namespace mica::test::listen_test {
+namespace {
+
+using namespace serve;
+using namespace std::chrono_literals;
+
+/// A server on a free port of this machine.
+class Served {
+ public:
+  explicit Served(ListenOptions options, HttpHandler handle) : handle_(std::move(handle)) {
+    options.port = 0;
+    thread_ = std::thread([this, options] {
+      listen(options, handle_, [this](int port, std::function<void()> stop) {
+        stop_ = std::move(stop);
+        port_ = port;
+      });
+    });
+    while (port_ == 0) std::this_thread::yield();
+  }
+  ~Served() { finish(); }
+  void finish() {
+    if (!thread_.joinable()) return;
+    stop_();
+    thread_.join();
+  }
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  HttpHandler handle_;
+  std::function<void()> stop_;
+  std::atomic<int> port_{0};
+  std::thread thread_;
+};
+
+/// A connection of a client.
+class Client {
+ public:
+  explicit Client(const Served& server) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(server.port()));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+    timeval patience{20, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  Client(const Client&) = delete;
+  ~Client() { leave(); }
+  bool send(std::string_view text) const {
+    return ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  /// All bytes until these came, or the server has closed the connection.
+  std::string read_to(std::string_view end) {
+    while (read_.find(end) == std::string::npos) {
+      char bytes[4096];
+      const ssize_t n = ::recv(socket_, bytes, sizeof bytes, 0);
+      if (n <= 0) break;
+      read_.append(bytes, static_cast<std::size_t>(n));
+    }
+    return read_;
+  }
+  /// Whether the server closes the connection.
+  bool closed() {
+    char bytes[4096];
+    ssize_t n = 0;
+    while ((n = ::recv(socket_, bytes, sizeof bytes, 0)) > 0)
+      read_.append(bytes, static_cast<std::size_t>(n));
+    return n == 0 || errno == ECONNRESET;
+  }
+  void leave() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+
+ private:
+  int socket_;
+  std::string read_;
+};
+
+HttpReply echo(const HttpRequest& request) {
+  HttpReply reply;
+  reply.type = "text/plain";
+  reply.body = join(request.method, " ", request.path, " ", request.query.get("q"), " ",
+                    request.headers.get("X-Thing"), " ", request.body);
+  return reply;
+}
+
+}  // namespace
+
+TEST_CASE("a request reaches its route whole, and a connection serves several") {
+  Served server({}, echo);
+  Client client(server);
+  CHECK(client.send("GET /a%20b?q=1+2 HTTP/1.1\r\nHost: x\r\nx-thing: y\r\n\r\n"));
+  const std::string first = client.read_to("GET /a b 1 2 y ");
+  CHECK(first.starts_with("HTTP/1.1 200"));
+  CHECK(first.find("Content-Type: text/plain") != std::string::npos);
+  CHECK(client.send("POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhe"));
+  CHECK(client.send("llo"));
+  CHECK(client.read_to("POST /p   hello").ends_with("POST /p   hello"));
+}
+
+TEST_CASE("a stream is written piece by piece, and a client that leaves is noticed before the next one") {
+  std::atomic<int> pieces{0};
+  std::atomic<bool> noticed{false};
+  Served server({}, [&](const HttpRequest&) {
+    HttpReply reply;
+    reply.type = "text/event-stream";
+    reply.stream = [&](const Connection& connection) {
+      for (int i = 0; i < 2000 && connection.open(); ++i) {
+        if (pieces < 3) pieces += connection.write(join("data: ", i, "\n\n")) ? 1 : 0;
+        std::this_thread::sleep_for(5ms);
+      }
+      noticed = !connection.open();
+    };
+    return reply;
+  });
+  Client client(server);
+  CHECK(client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  const std::string text = client.read_to("data: 2");
+  CHECK(text.find("Transfer-Encoding: chunked") != std::string::npos);
+  CHECK(text.find("data: 0") != std::string::npos);
+  client.leave();
+  const auto begin = std::chrono::steady_clock::now();
+  while (!noticed && std::chrono::steady_clock::now() - begin < 5s) std::this_thread::sleep_for(1ms);
+  CHECK(noticed);
+  CHECK(pieces == 3);
+}
+
+TEST_CASE("requests that are too slow, too long or no HTTP end with an answer or a closed connection") {
+  ListenOptions options;
+  options.max_body = 1000;
+  options.header_time = 1s;
+  options.body_time = 1s;
+  options.idle_time = 1s;
+  Served server(options, echo);
+  Client silent(server), slow(server), half(server);
+  CHECK(slow.send("GET / HTTP/1.1\r\nHost: x\r\n"));
+  CHECK(half.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc"));
+  for (int i = 0; i < 30 && slow.send("A: b\r\n"); ++i) std::this_thread::sleep_for(100ms);
+  CHECK(slow.closed());
+  CHECK(half.closed());
+  CHECK(silent.closed());
+
+  const auto reply_to = [&](const std::string& request) {
+    Client client(server);
+    static_cast<void>(client.send(request));
+    return client.read_to("}");
+  };
+  CHECK(reply_to("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n" + std::string(5000, 'x'))
+            .starts_with("HTTP/1.1 413"));
+  CHECK(reply_to("GET /" + std::string(3000, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n")
+            .starts_with("HTTP/1.1 414"));
+  CHECK(reply_to("nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
+  CHECK(reply_to("GET / HTTP/1.1\r\n" + std::string(9000, 'a') + ": b\r\n\r\n").starts_with("HTTP/1.1 400"));
+  Client good(server);
+  CHECK(good.send("GET /still HTTP/1.1\r\nHost: x\r\n\r\n"));
+  CHECK(good.read_to("GET /still").starts_with("HTTP/1.1 200"));
+}
+
+TEST_CASE("connections beyond the limit are sent away, and the others are served") {
+  ListenOptions options;
+  options.connections = 3;
+  Served server(options, echo);
+  Client a(server), b(server), c(server);
+  for (Client* client : {&a, &b, &c}) CHECK(client->send("GET /x HTTP/1.1\r\nHost: x\r\n\r\n"));
+  for (Client* client : {&a, &b, &c}) CHECK(client->read_to("GET /x").starts_with("HTTP/1.1 200"));
+  Client d(server);
+  CHECK(d.read_to("unavailable_error").starts_with("HTTP/1.1 503"));
+  CHECK(a.send("GET /again HTTP/1.1\r\nHost: x\r\n\r\n"));
+  CHECK(a.read_to("GET /again").find("GET /again") != std::string::npos);
+}
+
+TEST_CASE("an ending server completes the reply that runs, and closes idle connections") {
+  std::atomic<bool> begun{false};
+  Served server({}, [&](const HttpRequest&) {
+    HttpReply reply;
+    reply.stream = [&](const Connection& connection) {
+      begun = true;
+      std::this_thread::sleep_for(300ms);
+      static_cast<void>(connection.write("complete"));
+    };
+    return reply;
+  });
+  Client idle(server), client(server);
+  CHECK(client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  while (!begun) std::this_thread::yield();
+  server.finish();
+  CHECK(client.read_to("complete").find("complete") != std::string::npos);
+  CHECK(idle.closed());
+}
+
+TEST_CASE("an address that is in use is an error that names it") {
+  Served server({}, echo);
+  ListenOptions options;
+  options.port = server.port();
+  std::string message;
+  try {
+    listen(options, echo, [](int, const std::function<void()>&) {});
+  } catch (const Error& error) {
+    message = error.message();
+  }
+  CHECK(message.find(std::to_string(server.port())) != std::string::npos);
+}
+
+}  // namespace mica::test::listen_test
+#endif
