@@ -44,6 +44,8 @@ inline constexpr StageName stage_names[] = {{"penalties", sample::Stage::penalti
                                             {"temperature", sample::Stage::temperature},
                                             {"typical_p", sample::Stage::typical}};
 
+inline constexpr std::size_t n_stages = 9;  // of sample::Stage, whose order the names have
+
 inline void read_into(Fields& fields, std::string_view name, double min, double max, float& value) {
   if (const auto given = fields.number(name, min, max)) value = static_cast<float>(*given);
 }
@@ -241,10 +243,13 @@ inline void read_stop(Fields& fields, std::string_view name, std::vector<std::st
   for (const Json& text : *given) add(text);
 }
 
-/// A maximum of tokens from `min` on; -1, if allowed, and a missing one keep the server's.
-inline void read_max_tokens(Fields& fields, std::string_view name, std::int64_t min, Job& job) {
-  const auto given = fields.integer(name, min, std::int64_t{1} << 40);
-  if (given && *given >= 0) job.max_tokens = static_cast<std::size_t>(*given);
+/// A maximum of tokens from 1 on; -1 and -2 are the rest of the context, and a missing one is the server's.
+inline void read_max_tokens(Fields& fields, std::string_view name, Job& job) {
+  const auto given = fields.integer(name, -2, std::int64_t{1} << 40);
+  if (!given) return;
+  if (*given == 0)
+    refuse_field(fields.place(name), "is 0; it must be 1 or more, or -1 for the rest of the context");
+  job.max_tokens = *given < 0 ? 0 : static_cast<std::size_t>(*given);
 }
 
 }  // namespace mica::serve

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// POST /v1/chat/completions of OpenAI, with the additions of llama-server: thoughts apart from the answer
+// (reasoning_content), variables of the template, timings. What embeddings and ranking need is answered with 501.
+#pragma once
+
+#include "mica_tools/chat/thought_splitter.hpp"
+#include "mica_tools/serve/openai_messages.hpp"
+#include "mica_tools/serve/openai_parts.hpp"
+
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace mica::serve {
+
+namespace detail {
+
+/// The text of one answer as fields of a message. Holds back what may be a mark of thoughts.
+class ChatText {
+ public:
+  /// end: of the prompt; empty: thoughts stay in the text.
+  explicit ChatText(const std::optional<std::string>& end) {
+    if (end) splitter_.emplace(*end);
+  }
+
+  /// The fields `reasoning_content` and `content` of the next piece. last: gives the rest, too.
+  [[nodiscard]] Json take(std::string_view piece, bool last) {
+    std::string thoughts, answer;
+    const auto give = [&](ChatPart part, std::string_view text) {
+      (part == ChatPart::thoughts ? thoughts : answer) += text;
+      return true;
+    };
+    if (!splitter_) answer = piece;
+    if (splitter_) (void)splitter_->take(piece, give);
+    if (splitter_ && last) splitter_->finish(give);
+    Json out = Json::object();
+    if (!thoughts.empty()) out["reasoning_content"] = thoughts;
+    if (!answer.empty()) out["content"] = answer;
+    return out;
+  }
+
+ private:
+  std::optional<ThoughtSplitter> splitter_;
+};
+
+struct ChatForm {
+  OpenAiForm form;
+  std::optional<std::string> end;  // of the prompt, where thoughts are separated
+  bool scores = false;
+
+  [[nodiscard]] Json logprobs(const std::vector<ScoredPiece>& tokens) const {
+    if (!scores) return nullptr;
+    return {{"content", scored_tokens(tokens, false)}, {"refusal", nullptr}};
+  }
+};
+
+inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& chat) {
+  struct Choice {
+    ChatText text;
+    std::vector<ScoredPiece> tokens = {};  // whose text is held back
+  };
+  std::vector<Choice> open(answers.size(), Choice{ChatText(chat.end)});
+  const auto choice = [](Json delta, Json logprobs, Json reason) {
+    return Json{
+        {"delta", std::move(delta)}, {"logprobs", std::move(logprobs)}, {"finish_reason", std::move(reason)}};
+  };
+  write_chunks(answers, stream, chat.form, [&](std::size_t i, Event& event) {
+    std::vector<Json> out;
+    if (std::holds_alternative<Begun>(event))
+      out.push_back(choice({{"role", "assistant"}, {"content", nullptr}}, nullptr, nullptr));
+    auto* const more = std::get_if<Text>(&event);
+    const auto* const ended = std::get_if<Ended>(&event);
+    if (more == nullptr && ended == nullptr) return out;
+    auto& [text, tokens] = open[i];
+    if (more != nullptr)
+      tokens.insert(tokens.end(), std::make_move_iterator(more->tokens.begin()),
+                    std::make_move_iterator(more->tokens.end()));
+    Json delta = text.take(more != nullptr ? more->text : "", ended != nullptr);
+    if (!delta.empty() || (ended != nullptr && !tokens.empty())) {
+      out.push_back(choice(std::move(delta), chat.logprobs(tokens), nullptr));
+      tokens.clear();
+    }
+    if (ended != nullptr) out.push_back(choice(Json::object(), nullptr, finish_reason(*ended)));
+    return out;
+  });
+}
+
+[[nodiscard]] inline HttpReply chat_completion(Service& service, const RouteOptions& options,
+                                               const HttpRequest& request) {
+  const Json body = parse_body(request);
+  Fields fields(body);
+  Job job = read_job(fields, service, options);
+  const Conversation conversation = read_conversation(fields);
+  ChatForm chat;
+  chat.form = read_form(fields, job, options, "chatcmpl-", "chat.completion", "chat.completion.chunk");
+  chat.scores = job.scores = fields.flag("logprobs").value_or(false);
+  job.top_tokens = static_cast<std::size_t>(fields.integer("top_logprobs", 0, max_top_tokens).value_or(0));
+  if (job.top_tokens > 0 && !job.scores) refuse_field("top_logprobs", "is for answers with logprobs: true");
+  const std::string reasoning = fields.text("reasoning_format").value_or("auto");
+  if (reasoning != "none" && reasoning != "auto" && reasoning != "deepseek")
+    refuse_field("reasoning_format",
+                 join("found '", escaped(reasoning, 40), "', allowed: none, auto, deepseek"));
+  fields.allow_only("response_format", Json{{"type", "text"}});
+  fields.allow_only("modalities", Json::array({"text"}));
+  fields.allow_only("verbosity", "medium");
+  fields.allow_only("reasoning_control", false);
+  fields.allow_only("reasoning_in_content", false);
+  fields.accept("prediction");  // a hint for speed
+  fields.refuse_others();
+
+  job.prompt = job.model->prompt(conversation);
+  if (reasoning != "none") chat.end = job.prompt.end;
+  std::vector<Job> jobs;
+  add_jobs(jobs, job, chat.form.n);
+  const auto answers = std::make_shared<Answers>(service, std::move(jobs));
+  if (chat.form.stream)
+    return event_reply(answers, Api::openai, options.ping,
+                       [chat](Answers& these, EventStream& stream) { write_chat(these, stream, chat); });
+  return whole_reply(answers, Api::openai, [chat](const std::vector<WholeAnswer>& whole) {
+    return whole_body(whole, chat.form, [&](std::size_t, const WholeAnswer& answer) {
+      Json message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
+      message.update(ChatText(chat.end).take(answer.text, true));
+      return Json{{"message", std::move(message)},
+                  {"logprobs", chat.logprobs(answer.tokens)},
+                  {"finish_reason", finish_reason(answer.ended)}};
+    });
+  });
+}
+
+}  // namespace detail
+
+/// service outlives the router.
+inline void add_openai_chat(Router& router, Service& service, const RouteOptions& options) {
+  for (const char* path : {"/v1/chat/completions", "/chat/completions"})
+    router.add("POST", path, Api::openai,
+               [&service, options](const HttpRequest& request, const std::string&) {
+                 return detail::chat_completion(service, options, request);
+               });
+  for (const char* path :
+       {"/v1/embeddings", "/embeddings", "/embedding", "/v1/rerank", "/rerank", "/v1/reranking", "/reranking",
+        "/v1/audio/transcriptions", "/v1/audio/speech", "/v1/images/generations", "/v1/moderations"})
+    router.add("POST", path, Api::openai, [](const HttpRequest& request, const std::string&) -> HttpReply {
+      throw Refusal(Cause::unsupported,
+                    request.path + ": this server writes text and has no other kind of model");
+    });
+}
+
+}  // namespace mica::serve

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The conversation in a request of OpenAI's form.
+#pragma once
+
+#include "mica_tools/serve/messages.hpp"
+#include "mica_tools/serve/served_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mica::serve {
+
+namespace detail {
+
+[[nodiscard]] inline text::Message read_message(const Json& value, const std::string& place) {
+  constexpr std::array<std::string_view, 5> roles = {"system", "developer", "user", "assistant", "tool"};
+  Fields fields(value, place);
+  text::Message message;
+  message.role = fields.text("role").value_or("");
+  if (std::find(roles.begin(), roles.end(), message.role) == roles.end())
+    refuse_field(fields.place("role"), join("found '", escaped(message.role, 40),
+                                            "', allowed: system, developer, user, assistant, tool"));
+  const bool assistant = message.role == "assistant";
+  if (assistant) {
+    message.thoughts = fields.text("reasoning_content").value_or("");
+    fields.allow_only("tool_calls", Json::array());
+    fields.allow_only("function_call");
+    fields.allow_only("refusal", "");
+    fields.allow_only("audio");
+    fields.accept("annotations");
+  }
+  if (message.role == "tool") fields.accept("tool_call_id");
+  fields.accept("name");  // templates have no place for it
+  const Json* const content = fields.find("content");
+  if (content != nullptr) {
+    message.content = content_text(*content, fields.place("content"));
+  } else if (!assistant || message.thoughts.empty()) {
+    refuse_field(fields.place("content"), "is missing");
+  }
+  fields.refuse_others();
+  return message;
+}
+
+}  // namespace detail
+
+/// Reads messages, chat_template_kwargs, reasoning_effort, and the fields of tools, which must be empty. A last
+/// message of the assistant is continued.
+[[nodiscard]] inline Conversation read_conversation(Fields& fields) {
+  Conversation out;
+  const Json& messages = fields.need("messages");
+  if (!messages.is_array() || messages.empty())
+    refuse_field(fields.place("messages"), "must be an array with one message at least");
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    out.messages.push_back(detail::read_message(messages[i], join("messages[", i, "]")));
+  out.continues = out.messages.back().role == "assistant";
+
+  Json variables = Json::object();
+  if (const Json* const given = fields.find("chat_template_kwargs")) {
+    if (!given->is_object()) fields.refuse_type("chat_template_kwargs", "an object", *given);
+    variables = *given;
+    Fields inner(variables, fields.place("chat_template_kwargs"));
+    out.thinking = inner.flag("enable_thinking");
+    variables.erase("enable_thinking");
+  }
+  if (const auto effort = fields.text("reasoning_effort")) {
+    if (*effort == "none") out.thinking = false;
+    if (*effort != "none") variables["reasoning_effort"] = *effort;
+  }
+  if (!variables.empty()) out.variables = dump(variables);
+
+  fields.allow_only("tools", Json::array());
+  fields.allow_only("functions", Json::array());
+  fields.allow_only("tool_choice", "none", "auto");
+  fields.allow_only("function_call", "none", "auto");
+  fields.accept("parallel_tool_calls");
+  return out;
+}
+
+}  // namespace mica::serve
