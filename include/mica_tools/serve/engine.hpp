@@ -152,7 +152,7 @@ class Engine {
   }
   void start(Running& running);
   void note_tokens(Running& running);
-  void end(Running& running, const std::string& failure);
+  void end(Running& running, std::string failure);
 
   std::shared_ptr<LoadedModel> model_;
   budget::Ledger& ledger_;
@@ -291,28 +291,28 @@ inline void Engine::note_tokens(Running& running) {
   running.written = written;
 }
 
-inline void Engine::end(Running& running, const std::string& failure) {
+inline void Engine::end(Running& running, std::string failure) {
   GenerateResult result = batch_.remove(running.member);
   const std::size_t prompt = running.job.prompt.tokens.size();
   const bool left = running.answer->cancelled().load(std::memory_order_relaxed);
-  metrics_.answer_seconds += result.timings.predicted.seconds;
+  if (result.reason >= StopReason::no_memory) failure = join("the answer ended early: ", name(result.reason));
+  const bool failed =
+      result.reason >= StopReason::no_memory || (result.reason == StopReason::cancelled && !left);
+  if (!failed) failure.clear();
   if (!running.pieces.empty()) running.answer->put(Text{{}, std::exchange(running.pieces, {})});
-  if (result.reason == StopReason::cancelled && !left) {
-    running.answer->put(Failed{failure});
-    ++metrics_.failed;
-    return;
-  }
-  if (result.reason >= StopReason::no_memory) {
-    running.answer->put(Failed{join("the answer ended early: ", name(result.reason))});
-    ++metrics_.failed;
-    return;
-  }
-  ++(left ? metrics_.cancelled : metrics_.finished);
   const auto& stops = running.job.stop;
   const bool by_stop = result.reason == StopReason::stop_text && result.stop < stops.size();
-  running.answer->put(Ended{result.reason, by_stop ? stops[result.stop] : std::string(), prompt,
-                            prompt - std::min(prompt, result.timings.prompt.tokens), result.tokens.size(),
-                            result.timings, running.queued_seconds});
+  const Ended ended{result.reason,
+                    by_stop ? stops[result.stop] : std::string(),
+                    prompt,
+                    prompt - std::min(prompt, result.timings.prompt.tokens),
+                    result.tokens.size(),
+                    result.timings,
+                    running.queued_seconds};
+  metrics_.answer_seconds += result.timings.predicted.seconds;
+  ++(failed ? metrics_.failed : left ? metrics_.cancelled : metrics_.finished);
+  if (options_.on_ended) options_.on_ended({running.id, model_->card().id, ended, failure});
+  running.answer->put(failed ? Event(Failed{std::move(failure)}) : Event(ended));
 }
 
 inline void Engine::step() {

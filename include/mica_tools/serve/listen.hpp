@@ -223,6 +223,16 @@ class Listener final : public httplib::Server {
     });
   }
 
+  /// Takes a socket that listens; returns its port, or -1.
+  int adopt(int socket) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return -1;
+    svr_sock_ = socket;
+    return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                               : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  }
+
   std::atomic<bool> ending{false};
 
  private:
@@ -305,9 +315,14 @@ class Listener final : public httplib::Server {
 /// ErrorCode::failed if the address cannot be had.
 inline void listen(const ListenOptions& options, const HttpHandler& handle, const OnListening& on_listening) {
   detail::Listener listener(options, handle);
-  const int port = options.port == 0
-                       ? listener.bind_to_any_port(options.host)
-                       : (listener.bind_to_port(options.host, options.port) ? options.port : -1);
+  int port = options.port;
+  if (options.socket >= 0) {
+    port = listener.adopt(options.socket);
+  } else if (port == 0) {
+    port = listener.bind_to_any_port(options.host);
+  } else if (!listener.bind_to_port(options.host, port)) {
+    port = -1;
+  }
   MICA_CHECK(port > 0, failed, "cannot listen on ", options.host, ", port ", options.port,
              ": it is in use, or not an address of this machine; choose another one (--host, --port)");
   on_listening(port, [&listener] {

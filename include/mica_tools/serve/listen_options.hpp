@@ -15,6 +15,7 @@ namespace mica::serve {
 struct ListenOptions {
   std::string host = "127.0.0.1";               // a name or an address of this machine
   int port = 8080;                              // 0: a free one
+  int socket = -1;                              // one that listens already, in place of host and port
   std::size_t connections = 128;                // at a time; each has a thread. More are sent away with 503
   std::size_t max_body = std::size_t{8} << 20;  // bytes of a request; longer ones are refused with 413
   std::chrono::seconds header_time{10};         // for all headers of a request, from its first byte

@@ -4,14 +4,25 @@
 #pragma once
 
 #include "mica/base/log.hpp"
+#include "mica_tools/serve/event.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace mica::serve {
+
+/// An answer that has ended or failed, for a log.
+struct AnswerNote {
+  std::uint64_t id = 0;  // of its job
+  std::string_view model;
+  Ended ended;                    // of a failed answer: its numbers so far
+  std::string_view failure = {};  // empty: it ended
+};
 
 struct SchedulerOptions {
   std::size_t parallel = 16;     // the maximum of running answers of a model; bytes bound them as well
@@ -23,6 +34,7 @@ struct SchedulerOptions {
   std::optional<std::chrono::seconds> keep_alive = {};
   std::string state = {};  // a folder in which prefixes survive a restart; empty: none
   std::uint64_t max_state_bytes = std::uint64_t{8} << 30;  // of the files of a model
+  std::function<void(const AnswerNote&)> on_ended = {};    // called on the scheduler's thread
   LogSink log = {};                                        // its context outlives the scheduler
 };
 

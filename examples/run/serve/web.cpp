@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "web.hpp"
+
+#include "mica_tools/serve/guard.hpp"
+#include "mica_tools/serve/llama.hpp"
+#include "mica_tools/serve/models.hpp"
+#include "mica_tools/serve/openai_chat.hpp"
+#include "mica_tools/serve/openai_text.hpp"
+#include "mica_tools/serve/router.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace mica::program {
+namespace {
+
+/// What all requests share.
+struct Web {
+  serve::GuardOptions guard;
+  serve::Router router;
+};
+
+}  // namespace
+
+serve::HttpHandler web_handler(serve::Service& service, const WebOptions& options) {
+  const auto web = std::make_shared<Web>();
+  web->guard = {options.keys, options.host, options.hosts, options.origins};
+  serve::RouteOptions routes;
+  routes.sampler = options.sampler;
+  routes.max_running = options.parallel;
+  routes.version = options.version;
+  serve::add_models(web->router, service);
+  serve::add_openai_chat(web->router, service, routes);
+  serve::add_openai_text(web->router, service, routes);
+  serve::add_llama(web->router, service, routes);
+  return [web, log = options.log](const serve::HttpRequest& request) {
+    const Stopwatch watch;
+    auto refused = serve::guard(web->guard, request);
+    serve::HttpReply reply = refused ? *std::move(refused) : web->router.handle(request);
+    serve::add_cors_headers(web->guard, request, reply);
+    if (log == LogForm::none) return reply;
+    if (!reply.stream) return log_request(log, request, reply.status, watch.seconds()), reply;
+    const serve::HttpRequest line{request.method, request.path};
+    reply.stream = [stream = std::move(reply.stream), line, log, watch,
+                    status = reply.status](const serve::Connection& connection) {
+      stream(connection);
+      log_request(log, line, status, watch.seconds());
+    };
+    return reply;
+  };
+}
+
+bool is_loopback(const std::string& host) { return serve::detail::is_loopback(serve::detail::name_of(host)); }
+
+}  // namespace mica::program
