@@ -73,7 +73,8 @@ TEST_CASE("a response has all fields of the specification") {
   CHECK(message["status"] == "completed");
   CHECK(message["content"] == Json::parse(R"([{"type":"output_text","text":"Hello world","annotations":[],
                                               "logprobs":[]}])"));
-  CHECK(r["usage"] == Json::parse(R"({"input_tokens":7,"input_tokens_details":{"cached_tokens":3},
+  CHECK(r["usage"] ==
+        Json::parse(R"({"input_tokens":7,"input_tokens_details":{"cached_tokens":3,"cache_write_tokens":0},
     "output_tokens":2,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":9})"));
   CHECK(server.service.jobs[0].sampler.temperature == 0.5f);
 }
@@ -131,6 +132,17 @@ TEST_CASE("thoughts are content of an item, or its summary where one is asked fo
 
   (void)json_of(server.ask(R"("input":"2+2?","reasoning":{"effort":"none"})"));
   CHECK(server.service.tiny().conversations.back().thinking == false);
+}
+
+TEST_CASE("a client of Open Responses gets the names that it has for thoughts") {
+  Server server;
+  server.service.script = {Begun{7, 3}, Text{thinks, {}}, FakeService::ended()};
+  HttpRequest request = post("/v1/responses", R"({"model":"tiny","input":"2+2?","stream":true})");
+  request.headers.add("OpenResponses-Version", "latest");
+  const auto events = events_of(body_of(server.router.handle(request)));
+  CHECK(events[4].name == "response.reasoning.delta");
+  CHECK(events[5].name == "response.reasoning.done");
+  CHECK(events[5].data["text"] == "2 and 2");
 }
 
 TEST_CASE("items become messages") {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica_tools/serve/fields.hpp"
+#include "mica_tools/serve/parts.hpp"
 #include "mica_tools/serve/route_options.hpp"
 #include "mica_tools/serve/router.hpp"
 #include "mica_tools/serve/service.hpp"
@@ -142,8 +143,8 @@ namespace detail {
   if (card.n_embd > 0) info[card.architecture + ".embedding_length"] = card.n_embd;
   if (card.n_vocab > 0) info[card.architecture + ".vocab_size"] = card.n_vocab;
   const sample::SamplerOptions& s = options.sampler;
-  std::string parameters = join("temperature ", s.temperature, "\ntop_k ", s.top_k, "\ntop_p ", s.top_p,
-                                "\nmin_p ", s.min_p, "\nrepeat_penalty ", s.repeat_penalty);
+  std::string parameters = join("temperature ", dump(shown(s.temperature)), "\ntop_k ", s.top_k, "\ntop_p ",
+                                dump(shown(s.top_p)), "\nmin_p ", dump(shown(s.min_p)));
   if (card.n_ctx > 0) parameters += join("\nnum_ctx ", card.n_ctx);
   Json capabilities = Json::array({"completion"});
   if (detail::may_think(card.chat_template)) capabilities.push_back("thinking");

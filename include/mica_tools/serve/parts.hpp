@@ -9,6 +9,7 @@
 #include "mica_tools/serve/served_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <memory>
@@ -63,6 +64,9 @@ class Parts {
   ChatPart last_ = ChatPart::answer;
   bool begun_ = false;
 };
+
+/// A float as it was written: 0.8, not 0.800000011920929.
+[[nodiscard]] inline double shown(float value) noexcept { return std::round(value * 1e6) / 1e6; }
 
 /// How much a model is to think. "none" turns thoughts off; another word turns them on and is the variable
 /// `reasoning_effort` of the template. Raises Refusal (invalid) for a word that is not allowed.

@@ -18,15 +18,24 @@
 
 namespace mica::serve {
 
+/// The place of thoughts in the item that they have for themselves.
+enum class ThoughtsAs : std::uint8_t {
+  content,       ///< with OpenAI's names of events, which clients know
+  open_content,  ///< with those of Open Responses, which differ here and nowhere else
+  summary,       ///< the same text, for clients that ask for a summary
+};
+
 /// Makes the events of one response in their order.
 class ResponseWriter {
  public:
   using Give = std::function<bool(const Json& event)>;  // false: the client has left
 
-  /// response: the object with all that the request decides. summarised: thoughts are the summary of their item,
-  /// and not its content. give: takes each event; empty: there is no stream.
-  ResponseWriter(Json response, bool summarised, Give give = {})
-      : response_(std::move(response)), thoughts_(summarised ? summary : reasoning), give_(std::move(give)) {}
+  /// response: the object with all that the request decides. give: takes each event; empty: there is no stream.
+  ResponseWriter(Json response, ThoughtsAs thoughts, Give give = {})
+      : response_(std::move(response)), thoughts_(reasoning), give_(std::move(give)) {
+    if (thoughts == ThoughtsAs::open_content) thoughts_.text = "response.reasoning";
+    if (thoughts == ThoughtsAs::summary) thoughts_ = summary;
+  }
 
   /// Each function returns false as soon as give() does.
   bool begin() { return give_response("response.created") && give_response("response.in_progress"); }
@@ -82,7 +91,6 @@ class ResponseWriter {
   static constexpr Kind answer = {
       "message",      "msg_", "content", "output_text", "response.output_text", "response.content_part",
       "content_index"};
-  // Open Responses has response.reasoning.delta and .done for these; clients know OpenAI's names.
   static constexpr Kind reasoning = {
       "reasoning",    "rs_", "content", "reasoning_text", "response.reasoning_text", "response.content_part",
       "content_index"};

@@ -9,7 +9,6 @@
 #include "mica_tools/serve/parts.hpp"
 #include "mica_tools/serve/response_writer.hpp"
 
-#include <cmath>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -27,7 +26,7 @@ struct ResponsesRequest {
   Job job;
   Json response;  // the object that the writer completes
   bool stream = false;
-  bool summarised = false;  // thoughts are shown as a summary
+  ThoughtsAs thoughts = ThoughtsAs::content;
 };
 
 namespace detail {
@@ -111,7 +110,7 @@ inline void read_reasoning(Fields& fields, ResponsesRequest& out) {
     if (*summary != "auto" && *summary != "concise" && *summary != "detailed")
       refuse_field(reasoning.place("summary"),
                    join("found '", escaped(*summary, 40), "', allowed: auto, concise, detailed"));
-    out.summarised = true;
+    out.thoughts = ThoughtsAs::summary;
     out.response["reasoning"]["summary"] = *summary;
   }
   reasoning.refuse_others();
@@ -162,15 +161,6 @@ inline void read_scores(Fields& fields, Job& job) {
   }
 }
 
-/// A float as it was written: 0.8, not 0.800000011920929.
-[[nodiscard]] inline double shown(float value) noexcept { return std::round(value * 1e6) / 1e6; }
-
-/// A field whose value the response repeats.
-[[nodiscard]] inline Json repeated(Fields& fields, std::string_view name) {
-  const Json* const value = fields.find(name);
-  return value == nullptr ? Json() : *value;
-}
-
 [[nodiscard]] inline Json read_metadata(Fields& fields) {
   const Json* const given = fields.find("metadata");
   if (given == nullptr) return Json::object();
@@ -187,35 +177,31 @@ inline void read_scores(Fields& fields, Job& job) {
   ResponsesRequest out;
   Json& r = out.response;
   r = {{"id", random_id("resp_")}, {"object", "response"}, {"created_at", unix_seconds()}};
-  r["status"] = "in_progress";
-  for (const char* const name : {"completed_at", "incomplete_details", "error", "previous_response_id"})
-    r[name] = nullptr;
+  r.update(Json::parse(R"({"completed_at":null,"status":"in_progress","incomplete_details":null,"error":null,
+    "previous_response_id":null,"output":[],"tools":[],"text":{"format":{"type":"text"}},"usage":null,
+    "truncation":"disabled","store":false,"background":false,"service_tier":"default"})"));
   r["model"] = job.model->card().id;
-  r["instructions"] = repeated(fields, "instructions");
-  r["output"] = Json::array();
+  for (const char* const name : {"instructions", "safety_identifier", "prompt_cache_key"}) {
+    const auto value = fields.text(name);
+    r[name] = value ? Json(*value) : Json();
+  }
+  for (const char* const name : {"max_output_tokens", "max_tool_calls"}) {
+    const auto value = fields.integer(name, 1, std::int64_t{1} << 40);
+    r[name] = value ? Json(*value) : Json();
+  }
   out.conversation.messages = read_input(fields);
   read_reasoning(fields, out);
   read_scores(fields, job);
   read_sampling(fields, job);
-  r["max_output_tokens"] = repeated(fields, "max_output_tokens");
   read_max_tokens(fields, "max_output_tokens", job);
   r["temperature"] = shown(job.sampler.temperature);
   r["top_p"] = shown(job.sampler.top_p);
   r["presence_penalty"] = shown(job.sampler.presence_penalty);
   r["frequency_penalty"] = shown(job.sampler.frequency_penalty);
   r["top_logprobs"] = job.top_tokens;
-  r["tools"] = Json::array();
   r["tool_choice"] = fields.text("tool_choice").value_or("auto");
   r["parallel_tool_calls"] = fields.flag("parallel_tool_calls").value_or(true);
-  r["max_tool_calls"] = repeated(fields, "max_tool_calls");
-  r["text"] = {{"format", {{"type", "text"}}}};
-  r["truncation"] = "disabled";
-  r["store"] = r["background"] = false;
-  r["service_tier"] = "default";
   r["metadata"] = read_metadata(fields);
-  r["safety_identifier"] = repeated(fields, "safety_identifier");
-  r["prompt_cache_key"] = repeated(fields, "prompt_cache_key");
-  r["usage"] = nullptr;
   out.stream = fields.flag("stream").value_or(false);
   refuse_features(fields);
   fields.refuse_others();
@@ -226,7 +212,7 @@ inline void read_scores(Fields& fields, Job& job) {
 
 [[nodiscard]] inline Json response_usage(const Ended& ended, std::size_t thoughts) {
   return {{"input_tokens", ended.prompt_tokens},
-          {"input_tokens_details", {{"cached_tokens", ended.cached_tokens}}},
+          {"input_tokens_details", {{"cached_tokens", ended.cached_tokens}, {"cache_write_tokens", 0}}},
           {"output_tokens", ended.answer_tokens},
           {"output_tokens_details", {{"reasoning_tokens", thoughts}}},
           {"total_tokens", ended.prompt_tokens + ended.answer_tokens}};
@@ -269,27 +255,30 @@ class ResponseText {
   job.model = service.model(*name);
   job.sampler = options.sampler;
   job.max_tokens = options.max_tokens;
-  return read_response_request(fields, std::move(job));
+  ResponsesRequest out = read_response_request(fields, std::move(job));
+  const bool open = !request.headers.get("OpenResponses-Version").empty();
+  if (open && out.thoughts == ThoughtsAs::content) out.thoughts = ThoughtsAs::open_content;
+  return out;
 }
 
 /// POST /v1/responses
 [[nodiscard]] inline HttpReply create_response(Service& service, const RouteOptions& options,
                                                const HttpRequest& request) {
   ResponsesRequest asked = read_responses(service, options, request);
-  const bool summarised = asked.summarised;
+  const ThoughtsAs thoughts = asked.thoughts;
   ResponseText text(asked.job);
   const auto answers = std::make_shared<Answers>(service, std::vector<Job>{std::move(asked.job)});
   if (!asked.stream)
     return whole_reply(answers, Api::openai,
-                       [text, summarised, response = std::move(asked.response)](const auto& whole) mutable {
-                         ResponseWriter writer(response, summarised);
+                       [text, thoughts, response = std::move(asked.response)](const auto& whole) mutable {
+                         ResponseWriter writer(response, thoughts);
                          (void)text.take(Text{whole[0].text, whole[0].tokens}, writer);
                          (void)text.take(whole[0].ended, writer);
                          return writer.response();
                        });
-  const auto write = [text, summarised, response = std::move(asked.response)](Answers& from,
-                                                                              EventStream& to) mutable {
-    ResponseWriter writer(response, summarised, [&](const Json& event) {
+  const auto write = [text, thoughts, response = std::move(asked.response)](Answers& from,
+                                                                            EventStream& to) mutable {
+    ResponseWriter writer(response, thoughts, [&](const Json& event) {
       return to.event(event["type"].get<std::string>(), event);
     });
     try {
