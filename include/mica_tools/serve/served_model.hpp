@@ -41,6 +41,8 @@ struct ModelCard {
   std::string chat_template = {};  // its source, or the name of a built-in format; empty: not loaded
   std::string bos = {}, eos = {};  // texts of these tokens
   bool loaded = false;
+  std::uint64_t memory_bytes = 0;  // of its weights, and of keys, values and states; 0: not loaded
+  std::optional<std::int64_t> unload_at = {};  // seconds since 1970; empty: when memory is needed
 };
 
 /// A loaded model. Immutable: any number of threads.

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One answer of Anthropic's Messages API, as events and as the message that they lead to. Thoughts and text are
+// blocks of its content.
+//
+//   message_start ping | content_block_start  content_block_delta ...  content_block_stop | message_delta message_stop
+#pragma once
+
+#include "mica_tools/chat/thought_splitter.hpp"
+#include "mica_tools/serve/event.hpp"
+#include "mica_tools/serve/fields.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mica::serve {
+
+/// What a client sees of thoughts.
+enum class ThoughtsShown : std::uint8_t {
+  all,
+  empty,  ///< blocks without their text
+  none,   ///< no blocks
+};
+
+/// Makes the events of one message in their order.
+class MessageWriter {
+ public:
+  using Give = std::function<bool(std::string_view type, const Json& event)>;  // false: the client has left
+
+  /// give: takes each event; empty: there is no stream.
+  MessageWriter(std::string id, std::string model, ThoughtsShown shown, Give give = {})
+      : shown_(shown), give_(std::move(give)) {
+    message_ = {{"id", std::move(id)}, {"type", "message"}, {"role", "assistant"}};
+    message_["model"] = std::move(model);
+    message_["content"] = Json::array();
+    for (const char* const name : {"stop_reason", "stop_sequence", "stop_details", "container"})
+      message_[name] = nullptr;
+  }
+
+  /// Each function returns false as soon as give() does.
+  bool begin(const Begun& begun) {
+    message_["usage"] = usage(begun.prompt_tokens, begun.cached_tokens, 0, 0);
+    return give({{"type", "message_start"}, {"message", message_}}) && give({{"type", "ping"}});
+  }
+  bool text(ChatPart part, std::string_view text) {
+    const bool thinks = part == ChatPart::thoughts;
+    if (thinks && shown_ == ThoughtsShown::none) return true;
+    if (!open_ || thinks != thinks_) {
+      close();
+      open(thinks);
+    }
+    if (thinks && shown_ == ThoughtsShown::empty) return true;
+    text_ += text;
+    return thinks ? delta({{"type", "thinking_delta"}, {"thinking", text}})
+                  : delta({{"type", "text_delta"}, {"text", text}});
+  }
+  /// The last events. thoughts: tokens of them.
+  bool end(const Ended& ended, std::size_t thoughts) {
+    if (!open_ && message_["content"].empty()) open(false);  // clients expect a block, though it be empty
+    close();
+    message_["stop_reason"] = stop_reason(ended.reason);
+    if (ended.reason == StopReason::stop_text) message_["stop_sequence"] = ended.stop_text;
+    message_["usage"] = usage(ended.prompt_tokens, ended.cached_tokens, ended.answer_tokens, thoughts);
+    Json event = {{"type", "message_delta"}};
+    for (const char* const name : {"stop_reason", "stop_sequence", "stop_details", "container"})
+      event["delta"][name] = message_[name];
+    event["usage"] = message_["usage"];
+    return give(event) && give({{"type", "message_stop"}});
+  }
+
+  [[nodiscard]] const Json& message() const noexcept { return message_; }
+
+ private:
+  [[nodiscard]] static std::string_view stop_reason(StopReason reason) noexcept {
+    if (reason == StopReason::stop_text) return "stop_sequence";
+    if (reason == StopReason::length) return "max_tokens";
+    return reason == StopReason::context_full ? "model_context_window_exceeded" : "end_turn";
+  }
+  /// The API counts tokens of the prompt as read or as cached, and not twice.
+  [[nodiscard]] static Json usage(std::size_t prompt, std::size_t cached, std::size_t answer,
+                                  std::size_t thoughts) {
+    Json out = {{"input_tokens", prompt - cached}, {"cache_creation_input_tokens", 0}};
+    out["cache_read_input_tokens"] = cached;
+    out["output_tokens"] = answer;
+    out["output_tokens_details"] = {{"thinking_tokens", thoughts}};
+    for (const char* const name : {"cache_creation", "inference_geo", "server_tool_use", "service_tier"})
+      out[name] = nullptr;
+    return out;
+  }
+
+  [[nodiscard]] Json block() const {
+    if (thinks_) return {{"type", "thinking"}, {"thinking", text_}, {"signature", open_ ? "" : signature}};
+    return {{"type", "text"}, {"text", text_}, {"citations", nullptr}};
+  }
+  void open(bool thinks) {
+    thinks_ = thinks;
+    open_ = true;
+    text_.clear();
+    give(
+        {{"type", "content_block_start"}, {"index", message_["content"].size()}, {"content_block", block()}});
+  }
+  void close() {
+    if (!open_) return;
+    if (thinks_) delta({{"type", "signature_delta"}, {"signature", signature}});
+    give({{"type", "content_block_stop"}, {"index", message_["content"].size()}});
+    open_ = false;
+    message_["content"].push_back(block());
+  }
+  bool delta(Json delta) {
+    Json event = {{"type", "content_block_delta"}, {"index", message_["content"].size()}};
+    event["delta"] = std::move(delta);
+    return give(event);
+  }
+  bool give(const Json& event) {
+    if (!give_) return true;
+    there_ = there_ && give_(event["type"].get<std::string>(), event);
+    return there_;
+  }
+
+  /// Of a block of thoughts. It proves nothing, but clients drop blocks without one.
+  static constexpr const char* signature = "mica";
+
+  Json message_;
+  ThoughtsShown shown_;
+  Give give_;
+  bool there_ = true;  // the client
+  bool open_ = false;  // a block is being written
+  bool thinks_ = false;
+  std::string text_;
+};
+
+}  // namespace mica::serve
