@@ -99,7 +99,7 @@ TEST_CASE("the reason of the end is told, with the text that ended it") {
   Server server;
   const auto end = [&](StopReason reason) {
     Ended ended = FakeService::ended(reason);
-    if (reason == StopReason::stop_text) ended.stop_text = "END";
+    if (reason == StopReason::stop_text) ended.stop = "END";
     server.service.script = {Begun{7, 3}, Text{"a", {}}, ended};
     return json_of(server.ask(hi + R"(,"stop_sequences":["END","STOP"])"));
   };

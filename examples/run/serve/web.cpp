@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web.hpp"
 
+#include "mica_tools/serve/anthropic.hpp"
 #include "mica_tools/serve/guard.hpp"
 #include "mica_tools/serve/llama.hpp"
 #include "mica_tools/serve/models.hpp"
+#include "mica_tools/serve/ollama.hpp"
 #include "mica_tools/serve/openai_chat.hpp"
 #include "mica_tools/serve/openai_text.hpp"
+#include "mica_tools/serve/responses.hpp"
 #include "mica_tools/serve/router.hpp"
 
 #include <memory>
@@ -32,6 +35,9 @@ serve::HttpHandler web_handler(serve::Service& service, const WebOptions& option
   serve::add_models(web->router, service);
   serve::add_openai_chat(web->router, service, routes);
   serve::add_openai_text(web->router, service, routes);
+  serve::add_responses(web->router, service, routes);
+  serve::add_anthropic(web->router, service, routes);
+  serve::add_ollama(web->router, service, routes);
   serve::add_llama(web->router, service, routes);
   return [web, log = options.log](const serve::HttpRequest& request) {
     const Stopwatch watch;

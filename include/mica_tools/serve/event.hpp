@@ -45,7 +45,6 @@ struct Ended {
   std::size_t answer_tokens = 0;  // the ending one included
   Timings timings = {};           // of prompt and answer
   double queued_seconds = 0;      // before its prompt was begun
-  std::string stop_text = {};     // the one of Job::stop that ended it; empty for other reasons
 };
 
 /// The answer ends because the server could not go on.

@@ -63,7 +63,7 @@ class MessageWriter {
     if (!open_ && message_["content"].empty()) open(false);  // clients expect a block, though it be empty
     close();
     message_["stop_reason"] = stop_reason(ended.reason);
-    if (ended.reason == StopReason::stop_text) message_["stop_sequence"] = ended.stop_text;
+    if (ended.reason == StopReason::stop_text) message_["stop_sequence"] = ended.stop;
     message_["usage"] = usage(ended.prompt_tokens, ended.cached_tokens, ended.answer_tokens, thoughts);
     Json event = {{"type", "message_delta"}};
     for (const char* const name : {"stop_reason", "stop_sequence", "stop_details", "container"})

@@ -17,6 +17,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -64,7 +65,9 @@ class Scheduler final : public Service {
     bool unwanted = false;                // it is to leave when its answers have ended
     std::optional<Refusal> refusal = {};  // of the last load; until it is wanted again
     std::optional<std::chrono::seconds> keep = {};
-    std::uint64_t capacity = 0;  // bytes for answers where no other model is loaded
+    std::uint64_t memory_bytes = 0;               // of the model without answers
+    std::optional<std::int64_t> idle_since = {};  // seconds since 1970; empty: it has answers
+    std::uint64_t capacity = 0;                   // bytes for answers where no other model is loaded
     // Of the scheduler's thread
     std::unique_ptr<Engine> engine = {};
     std::uint64_t bytes = 0;  // of a load; 0: not planned yet
@@ -151,7 +154,13 @@ inline void Scheduler::refuse_if_ending() const {
 inline std::vector<ModelCard> Scheduler::models() const {
   const std::lock_guard lock(mutex_);
   std::vector<ModelCard> cards;
-  for (const auto& entry : entries_) cards.push_back(entry->loaded ? entry->loaded->card() : entry->card);
+  for (const auto& entry : entries_) {
+    cards.push_back(entry->loaded ? entry->loaded->card() : entry->card);
+    if (!entry->loaded) continue;
+    cards.back().memory_bytes = entry->memory_bytes;
+    if (entry->keep && entry->idle_since)
+      cards.back().unload_at = *entry->idle_since + static_cast<std::int64_t>(entry->keep->count());
+  }
   return cards;
 }
 
@@ -371,6 +380,7 @@ inline void Scheduler::load(Entry& entry) {
   const std::uint64_t base = ledger_->used() - before + (process == 0 ? 0 : plan::any_process_bytes);
   ++metrics_.loads;
   const std::lock_guard lock(mutex_);
+  entry.memory_bytes = base;
   entry.capacity = ledger_->limit() - std::min(ledger_->limit(), base + engine->sampler_bytes());
   entry.engine = std::move(engine);
   entry.loaded = std::move(loaded);
@@ -494,10 +504,15 @@ inline void Scheduler::save_while_idle() {
 
 inline void Scheduler::leave_in_time() {
   for (const auto& entry : entries_) {
-    if (!entry->engine || entry->engine->busy()) continue;
+    if (!entry->engine) continue;
     bool due = false;
     {
       const std::lock_guard lock(mutex_);
+      if (entry->engine->busy()) {
+        entry->idle_since.reset();
+        continue;
+      }
+      if (!entry->idle_since) entry->idle_since = std::time(nullptr);
       due = entry->unwanted || (entry->keep && Clock::now() - entry->used >= *entry->keep);
     }
     if (due) static_cast<void>(leave(*entry));
