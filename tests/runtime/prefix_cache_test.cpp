@@ -81,15 +81,15 @@ struct Counted {
 
 }  // namespace
 
-TEST_CASE("a beginning is found after its session has ended, whole pages of it, and gives the same bits") {
+TEST_CASE("a beginning is found after its session has ended, and gives the same bits") {
   Counted counted;
   PrefixCache<Llama> tree(counted.model);
   const auto ids = text(200, 0, 0);
   CHECK(tree.match(ids) == 0);
   CHECK(read(counted.model, tree, ids) == 0);
-  CHECK(tree.match(ids) == 192);
-  CHECK(counted.bytes() == 12 * counted.page());
-  CHECK(read(counted.model, tree, ids) == 192);
+  CHECK(tree.match(ids) == 200);
+  CHECK(counted.bytes() == 13 * counted.page());
+  CHECK(read(counted.model, tree, ids) == 192);  // a token is left to run, and pages before it are whole
   CHECK(read(counted.model, tree, text(100, 30, 1)) == 96);
   CHECK(read(counted.model, tree, text(100, 30, 1)) == 128);
   CHECK(read(counted.model, tree, text(15, 30, 2)) == 0);
@@ -109,10 +109,10 @@ TEST_CASE("texts that branch share exactly the pages that they have in common") 
   CHECK(counted.bytes() == 20 * page);
   CHECK(read(counted.model, tree, text(160, 64, 2)) == 160);
   CHECK(counted.bytes() == 24 * page);
-  CHECK(read(counted.model, tree, text(87, 64, 3)) == 80);  // 151 tokens: nine pages, five of them shared
-  CHECK(counted.bytes() == 28 * page);
+  CHECK(read(counted.model, tree, text(87, 64, 3)) == 80);  // 151 tokens: ten pages, five of them shared
+  CHECK(counted.bytes() == 29 * page);
   CHECK(read(counted.model, tree, text(160, 160, 1)) == 304);
-  CHECK(counted.bytes() == 28 * page);
+  CHECK(counted.bytes() == 29 * page);
   CHECK(tree.size() == 5);  // 80 tokens; to 160; two on from there, one on from 80
 }
 
@@ -177,22 +177,22 @@ TEST_CASE("windows and recurrent states are taken over where texts were kept, an
   Transformer<Windowed<20>, WithKv<kv::Paged<>>> windows(tiny.document(), executor, options);
   const TinyHybrid tiny_hybrid{HybridRecipe{}};
   Hybrid::With<WithKv<kv::Paged<>>> hybrid(tiny_hybrid.document(), executor, options);
-  const auto check = [](auto& model, std::size_t grain) {
+  const auto check = [](auto& model) {
     PrefixCache tree(model);
     std::size_t taken = 0;
     CHECK(read(model, tree, text(150, 0, 0)) == 0);
     for (const std::uint64_t seed : {1u, 2u}) {
-      CHECK(read(model, tree, text(150, 150, seed)) == 150 / grain * grain);  // from where a text was kept
-      CHECK(read(model, tree, text(150, 150, seed)) >= 150 / grain * grain);
+      CHECK(read(model, tree, text(150, 150, seed)) == 150);  // from where a text was kept
+      CHECK(read(model, tree, text(150, 150, seed)) >= 150);
       taken += read(model, tree, text(70, 20, seed + 5));
     }
     CHECK(taken <= 2 * 70);
     std::vector<TokenId> longer = text(150, 150, 1);
     for (const TokenId id : random_ids(40, 67, 9)) longer.push_back(id);
-    CHECK(read(model, tree, longer) == 300 / grain * grain);  // a conversation that goes on
+    CHECK(read(model, tree, longer) == 300);  // a conversation that goes on
   };
-  check(windows, 16);
-  check(hybrid, 1);
+  check(windows);
+  check(hybrid);
 }
 
 TEST_CASE("a model whose caches do not share keeps nothing in a tree") {
@@ -258,10 +258,10 @@ TEST_CASE("64 answers of a batch, few at a time, read a common beginning once an
   CHECK(rows.count == expected_rows);
   const double expected = static_cast<double>(1024 + tails) / 16 * static_cast<double>(page);
   CHECK(static_cast<double>(ledger.used(budget::Account::kv)) >= expected);
-  CHECK(static_cast<double>(ledger.used(budget::Account::kv)) <= 1.03 * expected);
+  CHECK(static_cast<double>(ledger.used(budget::Account::kv)) <= 1.04 * expected);  // and last pages
   model.observe(nullptr);
   Session<Llama> late(model);
-  CHECK(tree.take(late, prompt(1024, 250 + 17, 17)) == 1024 + 256);
+  CHECK(tree.take(late, prompt(1024, 250 + 17, 17)) == 1024 + 250 + 17);
 }
 
 TEST_CASE("a batch on a tree gives every answer as alone, and asks it for memory") {

@@ -7,8 +7,8 @@
 //                                 \-- | another question, 32 |
 //
 // A node is a cache that shares its pages with the nodes around it, so a token's keys are stored once. When
-// memory is needed, the least recently used leaf is removed first. Whole pages of 16 tokens are stored; texts
-// may differ from any token on.
+// memory is needed, the least recently used leaf is removed first. A text is stored to its last token; texts
+// that differ share their whole pages of 16 tokens.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -35,9 +35,9 @@ class PrefixCache {
   PrefixCache(const PrefixCache&) = delete;  // nodes refer to each other
   PrefixCache& operator=(const PrefixCache&) = delete;
 
-  /// Stores the cached tokens of a session, whole pages (with a recurrent state: all of them, with a copy of
-  /// the last page). The session continues, or ends. Returns the number of its tokens that are stored now. A
-  /// session that computed stored tokens again has them twice: take() first.
+  /// Stores the cached tokens of a session, with a copy of the last page if that is not full. The session
+  /// continues, or ends. Returns the number of its tokens that are stored now. A session that computed stored
+  /// tokens again has them twice: take() first.
   std::size_t keep(const Session<Model>& session);
 
   /// The number of these tokens, from the first one on, that a session could take.
@@ -193,8 +193,7 @@ void PrefixCache<Model>::for_each_text(F&& f) const {
 
 template <StepModel Model>
 std::size_t PrefixCache<Model>::keep(const Session<Model>& session) {
-  const std::size_t cached = session.cached(), down = cached / format::tile_tokens * format::tile_tokens;
-  const std::size_t end = model_->config().recurrent() ? cached : down;
+  const std::size_t end = session.cached();
   const auto tokens = session.tokens().first(end);
   if (end == 0) return 0;
   Walk at = walk(tokens);
