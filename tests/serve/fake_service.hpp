@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -130,11 +132,22 @@ class FakeService final : public serve::Service {
     jobs.push_back(std::move(job));
     auto answer = std::make_shared<serve::Answer>();
     const auto own = scripts.find(number);
-    for (const serve::Event& event : own == scripts.end() ? script : own->second) answer->put(event);
+    const std::vector<serve::Event>& events = own == scripts.end() ? script : own->second;
+    pending_.emplace_back(events.begin(), events.end());
     answers.push_back(answer);
+    step();
+    while (!stepwise && !pending_.back().empty()) step();
     return answer;
   }
   [[nodiscard]] serve::Snapshot snapshot() const override { return state; }
+  /// Puts the next event of each answer.
+  void step() {
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (pending_[i].empty()) continue;
+      answers[i]->put(std::move(pending_[i].front()));
+      pending_[i].pop_front();
+    }
+  }
 
   std::vector<serve::Event> script;                          // of each answer without its own
   std::map<std::size_t, std::vector<serve::Event>> scripts;  // by the number of the job
@@ -146,10 +159,12 @@ class FakeService final : public serve::Service {
   std::vector<std::string> asked;  // names of models
   std::vector<std::pair<std::string, std::optional<std::chrono::seconds>>> kept;
   bool loaded = true;
+  bool stepwise = false;  // submit() puts the first event; texts that wait together are joined
   [[nodiscard]] const FakeModel& tiny() const noexcept { return *model_; }
 
  private:
   std::shared_ptr<FakeModel> model_ = std::make_shared<FakeModel>();
+  std::vector<std::deque<serve::Event>> pending_;  // of each answer
 };
 
 /// The pieces that a reply writes. The client leaves after so many pieces, or questions whether it is there.
@@ -157,14 +172,19 @@ struct Recorder {
   std::vector<std::string> pieces = {};
   std::size_t max_pieces = SIZE_MAX;
   std::size_t max_questions = SIZE_MAX;
+  std::function<void()> between = [] {};  // called at each piece and question: FakeService::step()
 
   [[nodiscard]] serve::Connection connection() {
     return {[this](std::string_view piece) {
+              between();
               if (pieces.size() >= max_pieces) return false;
               pieces.emplace_back(piece);
               return true;
             },
-            [this] { return max_questions > 0 && max_questions-- > 0; }};
+            [this] {
+              between();
+              return max_questions > 0 && max_questions-- > 0;
+            }};
   }
   [[nodiscard]] std::string text() const {
     std::string out;

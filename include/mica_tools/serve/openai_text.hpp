@@ -33,7 +33,8 @@ namespace detail {
     }
     if (part.is_object())
       refuse_field(place, "is an object; this server reads text only", Cause::unsupported);
-    if (!part.is_number()) refuse_field(place, join("must be text or tokens, not ", type_name(part)));
+    if (!part.is_number() || !value.is_array())
+      refuse_field(place, join("must be text or tokens, not ", type_name(part)));
     const double id = part.get<double>();
     if (!(id >= 0 && id < static_cast<double>(n_vocab) && std::floor(id) == id))
       refuse_field(place, join("token ", dump(part), " is outside the vocabulary of ", n_vocab, " tokens"));
