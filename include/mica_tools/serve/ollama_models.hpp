@@ -68,8 +68,8 @@ namespace detail {
           {"quantization_level", card.quantisation}};
 }
 
-/// 64 hexadecimal digits that change with a file's path, size and time: clients tell models apart by them. Ollama
-/// has the SHA-256 of the file here, which would have to read all of it. FNV-1a, from four beginnings.
+/// 64 hexadecimal digits that change with a file's path, size and time: clients tell models apart by them.
+/// Ollama has the SHA-256 of the file here, which would have to read all of it. FNV-1a, from four beginnings.
 [[nodiscard]] inline std::string digest_of(const ModelCard& card) {
   const std::string identity = join(card.path, "|", card.file_bytes, "|", card.modified);
   std::string out;
