@@ -21,7 +21,8 @@
 namespace mica::serve {
 
 /// Splits one answer, and counts the tokens of its thoughts. Limit: where the end of the thoughts and the
-/// beginning of the answer are one event, as for a client that reads slowly, scores of both are with the answer.
+/// beginning of the answer are one event, as for a client that reads slowly, scores of both are with the
+/// answer.
 class Parts {
  public:
   explicit Parts(const Job& job) : model_(job.model), splitter_(job.prompt.end) {}
