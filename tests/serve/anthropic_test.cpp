@@ -95,7 +95,7 @@ TEST_CASE("thoughts are shown where a client asks for them") {
   }
 }
 
-TEST_CASE("the reason of the end is told, with the text that ended it") {
+TEST_CASE("a message has the reason of its end, and the text that ended it") {
   Server server;
   const auto end = [&](StopReason reason) {
     Ended ended = FakeService::ended(reason);

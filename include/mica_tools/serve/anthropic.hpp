@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// POST /v1/messages and /v1/messages/count_tokens: Anthropic's Messages API. Its version header is not needed.
+// POST /v1/messages and /v1/messages/count_tokens: Anthropic's Messages API. Its version header is not
+// needed.
 #pragma once
 
 #include "mica_tools/serve/message_writer.hpp"

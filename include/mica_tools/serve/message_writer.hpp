@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer of Anthropic's Messages API, as events and as the message that they lead to. Thoughts and text are
-// blocks of its content.
+// One answer of Anthropic's Messages API, as events and as the message that they lead to. Thoughts and text
+// are blocks of its content.
 //
-//   message_start ping | content_block_start  content_block_delta ...  content_block_stop | message_delta message_stop
+//   message_start ping | content_block_start  content_block_delta ...  content_block_stop
+//                      | message_delta message_stop
 #pragma once
 
 #include "mica_tools/chat/thought_splitter.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers of Ollama's API, POST /api/chat and /api/generate: lines of JSON with some text each, and a last one with
-// counters. Its routes about models are in ollama_models.hpp.
+// Answers of Ollama's API, POST /api/chat and /api/generate: lines of JSON with some text each, and a last
+// one with counters. Its routes about models are in ollama_models.hpp.
 #pragma once
 
 #include "mica_tools/serve/keep_alive.hpp"

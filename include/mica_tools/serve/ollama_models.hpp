@@ -23,10 +23,10 @@ namespace mica::serve {
 
 /// A time as RFC 3339 writes it, in UTC with nanoseconds.
 [[nodiscard]] inline std::string rfc3339(std::chrono::system_clock::time_point time) {
-  using namespace std::chrono;
-  const auto day = floor<days>(time);
-  const year_month_day date(day);
-  const hh_mm_ss clock(duration_cast<nanoseconds>(time - day));
+  namespace chrono = std::chrono;
+  const auto day = chrono::floor<chrono::days>(time);
+  const chrono::year_month_day date(day);
+  const chrono::hh_mm_ss clock(chrono::duration_cast<chrono::nanoseconds>(time - day));
   std::array<char, 40> out;
   const int n = std::snprintf(out.data(), out.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ", int(date.year()),
                               unsigned(date.month()), unsigned(date.day()), int(clock.hours().count()),
@@ -68,8 +68,8 @@ namespace detail {
           {"quantization_level", card.quantisation}};
 }
 
-/// 64 hexadecimal digits that change with a file's path, size and time: clients tell models apart by them. Ollama
-/// has the SHA-256 of the file here, which would have to read all of it. FNV-1a, from four beginnings.
+/// 64 hexadecimal digits that change with a file's path, size and time: clients tell models apart by them.
+/// Ollama has the SHA-256 of the file here, which would have to read all of it. FNV-1a, from four beginnings.
 [[nodiscard]] inline std::string digest_of(const ModelCard& card) {
   const std::string identity = join(card.path, "|", card.file_bytes, "|", card.modified);
   std::string out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of an answer, thoughts and text, as the APIs have them that show thoughts in a place of their own.
+// The parts of an answer, thoughts and text, for APIs that show thoughts in a place of their own.
 #pragma once
 
 #include "mica_tools/chat/thought_splitter.hpp"
@@ -20,7 +20,9 @@
 
 namespace mica::serve {
 
-/// Splits one answer, and counts the tokens of its thoughts.
+/// Splits one answer, and counts the tokens of its thoughts. Limit: where the end of the thoughts and the
+/// beginning of the answer are one event, as for a client that reads slowly, scores of both are with the
+/// answer.
 class Parts {
  public:
   explicit Parts(const Job& job) : model_(job.model), splitter_(job.prompt.end) {}

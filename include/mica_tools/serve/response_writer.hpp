@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer of the Responses API, as events and as the object that they lead to. Each output, thoughts first and
-// then the answer, is an item with one part.
+// One answer of the Responses API, as events and as the object that they lead to. Each output, thoughts first
+// and then the answer, is an item with one part.
 //
 //   response.created .in_progress | .output_item.added  .content_part.added  .output_text.delta ...
-//                                 | .output_text.done  .content_part.done  .output_item.done | response.completed
+//                                 | .output_text.done  .content_part.done  .output_item.done
+//                                 | response.completed
 #pragma once
 
 #include "mica_tools/chat/thought_splitter.hpp"
@@ -30,7 +31,7 @@ class ResponseWriter {
  public:
   using Give = std::function<bool(const Json& event)>;  // false: the client has left
 
-  /// response: the object with all that the request decides. give: takes each event; empty: there is no stream.
+  /// response: the object with all that the request decides. give: takes each event; empty: no stream.
   ResponseWriter(Json response, ThoughtsAs thoughts, Give give = {})
       : response_(std::move(response)), thoughts_(reasoning), give_(std::move(give)) {
     if (thoughts == ThoughtsAs::open_content) thoughts_.text = "response.reasoning";

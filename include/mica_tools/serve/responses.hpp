@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// POST /v1/responses and /v1/responses/input_tokens: OpenAI's Responses API, which Open Responses specifies for
-// all servers. Nothing is stored, so a client sends the whole conversation each time.
+// POST /v1/responses and /v1/responses/input_tokens: OpenAI's Responses API, which Open Responses specifies
+// for all servers. Nothing is stored, so a client sends the whole conversation each time.
 #pragma once
 
 #include "mica_tools/serve/messages.hpp"
@@ -95,7 +95,8 @@ inline void add_item(const Json& json, const std::string& place, std::string& th
   return out;
 }
 
-/// `reasoning`: an effort of none turns thoughts off; another one turns them on and is a variable of the template.
+/// `reasoning`: an effort of none turns thoughts off; another one turns them on, and is a variable of the
+/// template.
 inline void read_reasoning(Fields& fields, ResponsesRequest& out) {
   out.response["reasoning"] = {{"effort", nullptr}, {"summary", nullptr}};
   const Json* const given = fields.find("reasoning");
@@ -142,7 +143,7 @@ inline void refuse_features(Fields& fields) {
   }
 }
 
-/// `include` and `top_logprobs`. Thoughts are never encrypted, so what `include` asks for is there without it.
+/// `include` and `top_logprobs`. Encrypted thoughts may be asked for: they are there, but not encrypted.
 inline void read_scores(Fields& fields, Job& job) {
   job.top_tokens = static_cast<std::size_t>(fields.integer("top_logprobs", 0, 20).value_or(0));
   job.scores = job.top_tokens > 0;
@@ -282,7 +283,7 @@ class ResponseText {
       return to.event(event["type"].get<std::string>(), event);
     });
     try {
-      if (!writer.begin()) return;
+      (void)writer.begin();  // run() sees that a client has left
       const auto take = [&](std::size_t, Event event) { return text.take(std::move(event), writer); };
       if (!from.run(take, [&] { return to.idle(); })) return;
     } catch (const std::exception& error) {
