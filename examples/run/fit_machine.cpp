@@ -5,7 +5,7 @@
 #include "machine_speed.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/io/json.hpp"
+#include "mica_tools/json/parse_json.hpp"
 
 #include <nlohmann/json.hpp>
 

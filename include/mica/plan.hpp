@@ -6,4 +6,3 @@
 #include "mica/plan/fallbacks.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/plan/solve.hpp"
-#include "mica/plan/speed.hpp"

@@ -15,6 +15,7 @@
 #include "mica_tools/encode/few_bits.hpp"
 #include "mica_tools/encode/k.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
+#include "mica_tools/encode/pack_pairs.hpp"
 #include "mica_tools/encode/rounded.hpp"
 #include "mica_tools/encode/scaled_groups.hpp"
 
@@ -69,7 +70,9 @@
 #include "mica_tools/fit/rank.hpp"
 #include "mica_tools/fit/rules.hpp"
 #include "mica_tools/fit/select.hpp"
+#include "mica_tools/fit/speed.hpp"
 #include "mica_tools/fit/use.hpp"
+#include "mica_tools/fit/work.hpp"
 
 // chat: conversations; chat_template.hpp, which makes their format of a file, belongs in one unit
 #include "mica_tools/chat/chat.hpp"
