@@ -93,11 +93,7 @@ fit::Machine machine_of(const MachineOptions& flags) {
   fit::Description said =
       flags.machine_file.empty() ? fit::Description() : MachineFile(flags.machine_file).description();
   const auto size = [](const std::string& text, std::string_view what, std::optional<std::uint64_t>& out) {
-    if (text.empty()) return;
-    out = budget::parse_size(text, 0, what);
-    const bool has_unit = text.find_first_not_of("0123456789") != std::string::npos;
-    MICA_CHECK(has_unit || *out == 0 || *out >= 1 << 20, usage, what, " ", text, ": ", text,
-               " bytes; did you mean ", text, "G?");
+    if (!text.empty()) out = budget::parse_size(text, 0, what);
   };
   const auto rate = [](const std::string& text, std::string_view what, std::optional<std::uint64_t>& out) {
     if (!text.empty()) out = fit::parse_rate(text, what);

@@ -333,7 +333,7 @@ TEST_CASE("names that are unknown are refused with those that are known") {
   CHECK(has(model.err, "did you mean llama-8b?"));
   const Ran bytes = mica({"fit", "--ram", "6"});
   CHECK(bytes.code == 2);
-  CHECK(has(bytes.err, "--ram 6: 6 bytes; did you mean 6G?"));
+  CHECK(has(bytes.err, "--ram: found \"6\", which is 6 bytes; did you mean 6G?"));
   CHECK(has(mica({"fit", "--use", "poems"}).err,
             "--use needs one of general coding chat reasoning, found 'poems'."));
   CHECK(
