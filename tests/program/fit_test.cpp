@@ -307,7 +307,16 @@ TEST_CASE("a machine is described by a file, and flags win") {
   refused(R"({"ram": "much"})", 2, "key 'ram'");
   refused(R"({"ram": 0})", 2, "0 bytes of memory");
   refused(R"({"ram": "6G", "unified": 1})", 3, "allowed: true, false");
-  refused(R"({"ram": "6G", "cores": "many"})", 2, "key 'cores'");
+  refused(R"({"ram": "6G", "cores": "many"})", 3, "key 'cores' is \"many\"; allowed: a whole number");
+  refused(R"({"ram": "6G", "cores": 0})", 3, "key 'cores' is 0");
+  refused(R"({"ram available": "6G"})", 3, "machine.json, line 1: key 'ram available' is not known");
+  refused("{\"ram\": \"6G\",\n \"bandwidth\": 0}", 2,
+          "line 2: key 'bandwidth': found \"0\", which is 0 bytes");
+  refused(R"({"ram": "6G", "disk": -3.5})", 3, "key 'disk' is -3.5; allowed: a whole number");
+  refused(R"({"ram": 16})", 2, "key 'ram': found \"16\", which is 16 bytes; did you mean 16G?");
+  refused("{\"ram\": \"6G\",\n \"cores\": 2,\n\n \"r\\u0061m\": \"8G\"}", 3,
+          "line 4: key 'ram' is in line 1 already");
+  refused(R"({"ram": {"ram": 1, "x\"": [":"]}})", 3, "line 1: key 'ram' is {");
   CHECK(mica({"fit", "--machine", folder.path("missing.json")}).code == 3);
 }
 
