@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -334,6 +335,31 @@ TEST_CASE("the arithmetic is shown beside that of others") {
   const Ran cpu = mica({"fit", "llama-8b", "--ram", "16G", "--explain"});
   CHECK(has(cpu.out, "its older pages say Marginal for every CPU"));
   CHECK(has(cpu.out, "activations"));
+}
+
+TEST_CASE("the command of a file whose name no terminal shows is one that a shell reads as the same bytes") {
+  const TemporaryFolder folder;
+  const std::string name = "it's\na\x1b[1m\xff\\.gguf", path = folder.path(name);
+  REQUIRE(mica({"synth", "stories-15m", "Q8_0", path, "-q"}).code == 0);
+  const std::string word = "$'" + folder.path("it\\047s\\012a\\033[1m\\377\\134.gguf") + "'";
+  CHECK(fit_json({path})["models"][0]["command"] == "mica run " + word + " -c 2048");
+  CHECK(has(mica({"fit", path}).out, ": mica run " + word));
+  const Ran bash = ProgramRun("bash", {"-c", "printf %s " + word}).run();
+  if (bash.code != 127) CHECK(bash.out == path);
+}
+
+TEST_CASE("a link that leads to no file is a file error, and no unknown model") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("self.gguf", folder.path("self.gguf"));
+  std::filesystem::create_symlink("gone.gguf", folder.path("dangling.gguf"));
+  for (const char* name : {"self.gguf", "dangling.gguf"}) {
+    const Ran ran = mica({"fit", folder.path(name)});
+    CHECK(ran.code == 3);
+    CHECK(has(ran.err, std::string(name) + ": a link that leads to no file: "));
+  }
+  const Ran under = mica({"fit", folder.path("self.gguf/model.gguf")});
+  CHECK(under.code == 3);
+  CHECK(has(under.err, "cannot be opened: "));
 }
 
 TEST_CASE("names that are unknown are refused with those that are known") {

@@ -15,6 +15,8 @@
 #include "verbs.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <optional>
@@ -100,7 +102,14 @@ class Judge {
   }
   void named(const std::string& word) {
     struct ::stat status {};
-    if (::stat(word.c_str(), &status) != 0) return add(fit::row_of(word));
+    if (::stat(word.c_str(), &status) != 0) {
+      const int error = errno;
+      MICA_CHECK(::lstat(word.c_str(), &status) != 0, file, escaped(word, 200),
+                 ": a link that leads to no file: ", std::strerror(error));
+      MICA_CHECK(error == ENOENT || error == ENOTDIR, file, escaped(word, 200),
+                 ": cannot be opened: ", std::strerror(error));
+      return add(fit::row_of(word));
+    }
     if (!S_ISDIR(status.st_mode) || gguf::is_packed_folder(word)) return add(gguf::open(word));
     folder(word.substr(0, std::max<std::size_t>(word.find_last_not_of('/') + 1, 1)));
   }
