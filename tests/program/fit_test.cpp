@@ -3,6 +3,7 @@
 // mica fit: rankings, descriptions of machines, and what is refused.
 
 #include "program/program.hpp"
+#include "program/terminal.hpp"
 
 #ifdef MICA_PROGRAM
 
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -346,6 +348,38 @@ TEST_CASE("the command of a file whose name no terminal shows is one that a shel
   CHECK(has(mica({"fit", path}).out, ": mica run " + word));
   const Ran bash = ProgramRun("bash", {"-c", "printf %s " + word}).run();
   if (bash.code != 127) CHECK(bash.out == path);
+}
+
+TEST_CASE("the columns have a page, and another machine a hint where none is described") {
+  const Ran page = mica({"help", "tiers"});
+  CHECK(page.code == 0);
+  for (const char* word : {"GPU ", "MoE offload ", "CPU+GPU ", "CPU ", "CPU streamed ", "Perfect ", "Good ",
+                           "Marginal ", "Too tight ", "quick ", "limited ", "streamed ", "too tight "}) {
+    CAPTURE(word);
+    CHECK(has(page.out, std::string("\n  ") + word));
+  }
+  const std::string hint = "Another machine: mica fit --ram 16G";
+  CHECK(has(mica({"fit", "llama-1b"}).out, hint));
+  CHECK_FALSE(has(mica({"fit", "llama-1b", "--ram", "8G"}).out, hint));
+  CHECK(has(mica({"fit", "llama-1b", "--ram", "8G"}).out, "mica help tiers explains the columns.\n"));
+}
+
+TEST_CASE("a terminal of 100 columns has rows of 100 bytes at most, and a pipe all columns") {
+  const Words words = {"fit", "--ram", "6G", "--cores", "2", "--color", "never"};
+  CHECK(has(mica(words).out, "  weights  type "));
+  TerminalRun run(words);
+  CHECK(run.start().finish() == 0);
+  const std::string out = run.output();
+  const std::size_t begin = out.find("\nmodel ");
+  REQUIRE(begin != out.npos);
+  std::istringstream rows(out.substr(begin + 1));
+  std::size_t count = 0;
+  for (std::string row; std::getline(rows, row) && !row.starts_with("Too wide"); ++count) {
+    CAPTURE(row);
+    CHECK(row.size() <= 101);  // "\r" of the terminal
+  }
+  CHECK(count > 60);
+  CHECK(has(out, "Too wide for this terminal: notes, weights, "));
 }
 
 TEST_CASE("a link that leads to no file is a file error, and no unknown model") {

@@ -23,7 +23,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -168,6 +170,13 @@ std::string nearest(const std::vector<Ranked>& rows) {
   return text;
 }
 
+/// Columns of stdout; 0 where it is no terminal.
+std::size_t terminal_width() {
+  struct ::winsize size {};
+  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return is_terminal ? size.ws_col : 0;
+}
+
 void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
           const std::vector<Ranked>& rows) {
   if (verb.json) return print(fit_json(machine, judge.use(), rows));
@@ -177,7 +186,10 @@ void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
   }
   if (rows.empty()) return;
   print(join(fit_summary(rows.front(), judge.use(), verb.models.empty()), machine_text(machine), "\n\n",
-             fit_table(rows, !verb.quant.empty()), "\n", fit_hint(rows),
+             fit_table(rows, !verb.quant.empty(), terminal_width()), "\n", fit_hint(rows),
+             verb.describes_machine()
+                 ? ""
+                 : "Another machine: mica fit --ram 16G, or --available SIZE on this one.\n",
              machine.speed.basis == "assumed"
                  ? "The bandwidth is assumed: mica doctor --measure, or --bandwidth RATE.\n"
                  : ""));
