@@ -61,6 +61,7 @@
 // fit: which models a machine can run, and how well
 #include "mica_tools/fit/candidate.hpp"
 #include "mica_tools/fit/catalogue.hpp"
+#include "mica_tools/fit/fallbacks.hpp"
 #include "mica_tools/fit/level.hpp"
 #include "mica_tools/fit/llmfit_score.hpp"
 #include "mica_tools/fit/machine.hpp"
