@@ -344,9 +344,10 @@ TEST_CASE("the command of a file whose name no terminal shows is one that a shel
   const std::string name = "it's\na\x1b[1m\xff\\.gguf", path = folder.path(name);
   REQUIRE(mica({"synth", "stories-15m", "Q8_0", path, "-q"}).code == 0);
   const std::string word = "$'" + folder.path("it\\047s\\012a\\033[1m\\377\\134.gguf") + "'";
-  CHECK(fit_json({path})["models"][0]["command"] == "mica run " + word + " -c 2048");
+  const std::string command = fit_json({path})["models"][0]["command"];
+  CHECK_MESSAGE(command.starts_with("mica run " + word), command);
   CHECK(has(mica({"fit", path}).out, ": mica run " + word));
-  const Ran bash = ProgramRun("bash", {"-c", "printf %s " + word}).run();
+  const Ran bash = ProgramRun("/usr/bin/env", {"bash", "-c", "printf %s " + word}).run();
   if (bash.code != 127) CHECK(bash.out == path);
 }
 
