@@ -5,9 +5,9 @@
 
 #include "answer_options.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/plan/fallbacks.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/open.hpp"
+#include "mica_tools/fit/fallbacks.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -2,9 +2,9 @@
 #include "chat_format.hpp"
 
 #include "console.hpp"
-#include "mica/io/json.hpp"
 #include "mica_tools/chat/chat_template.hpp"
 #include "mica_tools/chat/json_value.hpp"
+#include "mica_tools/json/parse_json.hpp"
 
 #include <nlohmann/json.hpp>
 

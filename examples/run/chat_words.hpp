@@ -77,10 +77,7 @@ namespace detail {
   io::detail::for_each_beside(path, [&, seen = 0](int at, const char* entry) mutable {
     const std::string_view name = entry;
     const bool is_hidden = name.starts_with('.') && !begin.starts_with('.');
-    bool has_control = false;
-    for (std::size_t i = 0; i < name.size(); ++i)
-      has_control = has_control || io::detail::control_bytes(name, i) != 0;
-    if (!is_hidden && !has_control && name.starts_with(begin)) {
+    if (!is_hidden && !io::detail::has_controls(name) && name.starts_with(begin)) {
       struct ::stat status {};
       const bool is_folder = ::fstatat(at, entry, &status, 0) == 0 && S_ISDIR(status.st_mode);
       found.push_back(join(folder, name, is_folder ? "/" : ""));

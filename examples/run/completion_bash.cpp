@@ -8,7 +8,8 @@ namespace mica::program {
 namespace {
 
 std::string_view kind_of(Expected kind) {
-  constexpr std::string_view names[] = {"", "text", "names", "file", "folder", "model"};
+  constexpr std::string_view names[] = {"",      "text",      "names", "file", "folder",
+                                        "model", "published", "named", "here", "present"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -90,8 +91,25 @@ _mica_files() {
     esac)
 }
 
+# Models that are here and begin with the word, which $3 precedes: readline divides words at colons.
+_mica_here() {
+  local name
+  while IFS= read -r name; do
+    case $name in "$3$1"*) COMPREPLY+=("$2${name#"$3"}") ;; esac
+  done < <(mica list --names 2> /dev/null)
+}
+
 _mica_value() {
+  [ -n "$before" ] && [ "$kind" != here ] && [ "$kind" != present ] && return
   case $kind in
+    published) _mica_names "$models_of_mica" "$1" "$2" ;;
+    named)
+      _mica_names "$models_of_mica" "$1" "$2"
+      _mica_files model "$1" "$2" ;;
+    here) _mica_here "$1" "$2" "$before" ;;
+    present)
+      _mica_here "$1" "$2" "$before"
+      [ -z "$before" ] && _mica_files model "$1" "$2" ;;
     names) _mica_names "$values" "$1" "$2" ;;
     file | folder) _mica_files "$kind" "$1" "$2" ;;
     model)
@@ -102,7 +120,7 @@ _mica_value() {
 
 _mica() {
   local cur=${COMP_WORDS[COMP_CWORD]} verb=run at=1 n=0 words_only='' pending=''
-  local kind='' values='' flags='' word
+  local kind='' values='' flags='' word before='' counted=''
   COMPREPLY=()
   if [ "$COMP_CWORD" -gt 1 ]; then
     case " $verbs_of_mica " in *" ${COMP_WORDS[1]} "*) verb=${COMP_WORDS[1]} at=2 ;; esac
@@ -117,9 +135,13 @@ _mica() {
       at=$((at + 1))
     elif [ "$word" = : ]; then  # the word before it goes on
       at=$((at + 1))
-      [ "$at" -ge "$COMP_CWORD" ] && return
+      if [ "$at" -ge "$COMP_CWORD" ]; then  # a quantisation of the name before it
+        [ -n "$counted" ] || return
+        before=${COMP_WORDS[at - 2]}: n=$((n - 1))
+        break
+      fi
     elif [ "${word#-}" != "$word" ] && [ "$word" != - ]; then
-      kind='' values=''
+      kind='' values='' counted=''
       _mica_flag "$verb" "$word"
       if [ -n "$kind" ]; then  # its value is the next word, or behind an equals sign
         at=$((at + 1))
@@ -127,7 +149,7 @@ _mica() {
         [ "$at" -ge "$COMP_CWORD" ] && pending=1
       fi
     else
-      n=$((n + 1))
+      n=$((n + 1)) counted=1
     fi
     at=$((at + 1))
   done
@@ -137,6 +159,9 @@ _mica() {
     return
   fi
   kind='' values=''
+  if [ "$cur" = : ] && [ -n "$counted" ]; then
+    before=${COMP_WORDS[COMP_CWORD - 1]}: n=$((n - 1)) cur=''
+  fi
   if [ -z "$words_only" ]; then
     case $cur in
       -*=*)
@@ -167,7 +192,7 @@ std::string bash_completion(const std::vector<ShellVerb>& verbs) {
   std::string names;
   for (const ShellVerb& verb : verbs) names += join(names.empty() ? "" : " ", verb.name);
   return join("# Completion of mica for bash; written by: mica completion bash\n# shellcheck shell=bash\n\n",
-              "verbs_of_mica='", names, "'\n\n",
+              "verbs_of_mica='", names, "'\nmodels_of_mica='", words_joined(published_names()), "'\n\n",
               "# Sets kind and values to those of a flag of a verb; a switch has no kind.\n_mica_flag() {\n",
               by_verb(verbs, flag_cases), "}\n\n",
               "# Sets kind and values to those of a word of a verb, by its place.\n_mica_word() {\n",

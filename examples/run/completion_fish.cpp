@@ -25,6 +25,14 @@ std::string arguments_of(const ShellValue& value) {
       return " -r -F";
     case Expected::folder:
       return " -x -a '(__fish_complete_directories)'";
+    case Expected::published:
+      return " -x -a '(__mica_published)'";
+    case Expected::named:
+      return " -x -a '(__mica_published) (__mica_models)'";
+    case Expected::here:
+      return " -x -a '(__mica_here)'";
+    case Expected::present:
+      return " -x -a '(__mica_here) (__mica_models)'";
     case Expected::model:
       break;
   }
@@ -136,6 +144,11 @@ function __mica_models
     end
 end
 
+# Models that are here.
+function __mica_here
+    command mica list --names 2>/dev/null
+end
+
 complete -c mica -f
 complete -c mica -n 'test (count (__mica_words)) = 0' -a '(__mica_models)'
 complete -c mica -n 'test (count (__mica_words)) = 0' -l version -d 'the version of the program'
@@ -153,7 +166,8 @@ std::string fish_completion(const std::vector<ShellVerb>& verbs) {
   for (const ShellVerb& verb : verbs) out += join("\n", flag_lines(verb), word_lines(verb));
   return join("# Completion of mica for fish; written by: mica completion fish\n\nset -g __mica_verbs", names,
               "\n\n# The flags of a verb that have a value.\nfunction __mica_valued\n    switch $argv[1]\n",
-              valued_flags(verbs), "    end\nend\n", fish_behaviour, out);
+              valued_flags(verbs), "    end\nend\n\n# Short names of models.\nfunction __mica_published\n",
+              "    string split ' ' -- '", words_joined(published_names()), "'\nend\n", fish_behaviour, out);
 }
 
 }  // namespace mica::program

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "completion_script.hpp"
 
+#include "mica_tools/fit/catalogue.hpp"
 #include "suggestion.hpp"
 #include "topics.hpp"
 
@@ -19,22 +20,32 @@ ShellValue value_of(std::string type, std::vector<std::string> names, bool is_mo
   return {kind, std::move(type), std::move(names)};
 }
 
-ShellFlag flag_of(const Flag& flag) {
+/// The model of a verb: pull needs a name, and show looks at what is here.
+Expected model_of(const Verb& verb) {
+  if (verb.about.name == "pull") return Expected::published;
+  if (verb.about.name == "show") return Expected::present;
+  return verb.needs == Verb::Needs::local ? Expected::model : Expected::named;
+}
+
+ShellFlag flag_of(const Flag& flag, const Verb& verb) {
   ShellFlag out{flag.names, flag.about, {}};
   out.names.insert(out.names.end(), flag.off.begin(), flag.off.end());
-  if (!flag.is_switch()) out.value = value_of(flag.type, flag.known, flag.is_model);
+  if (flag.is_switch()) return out;
+  out.value = value_of(flag.type, flag.known, flag.is_model);
+  if (flag.is_model) out.value.kind = model_of(verb);
   return out;
 }
 
 ShellVerb verb_of(Verb& verb) {
   Flags flags = verb.flags();
   ShellVerb out{std::string(verb.about.name), std::string(verb.about.summary), {}, {}, false};
-  for (const Flag& flag : flags.all()) out.flags.push_back(flag_of(flag));
-  if (flags.model_flag() != nullptr) out.words.push_back({Expected::model, "MODEL", {}});
+  for (const Flag& flag : flags.all()) out.flags.push_back(flag_of(flag, verb));
+  if (flags.model_flag() != nullptr) out.words.push_back({model_of(verb), "MODEL", {}});
   for (const Word& word : flags.each_word()) {
     out.words.push_back(value_of(word.name, word.known, false));
     // A name or a file: both are expected of a MODEL that has names.
     if (word.name == "MODEL") out.words.back().kind = Expected::model;
+    if (verb.about.name == "rm") out.words.back().kind = Expected::here;
   }
   out.repeats = flags.each_word().size() == 1 && out.words.back().kind != Expected::names;
   return out;
@@ -60,6 +71,14 @@ std::vector<ShellVerb> shell_verbs() {
   out.push_back(help_of(out));
   out.push_back({"version", "the version of the program", {}, {}, false});
   return out;
+}
+
+std::vector<std::string> published_names() {
+  std::vector<std::string> names;
+  for (const fit::Row& each : fit::catalogue) {
+    if (!each.gguf.empty()) names.emplace_back(each.name);
+  }
+  return names;
 }
 
 const std::vector<std::string>& completion_shells() {

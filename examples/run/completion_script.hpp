@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a shell completes behind `mica`, taken from the verbs themselves, and the scripts that do it. A script
-// holds everything that it needs: Tab runs no program.
+// holds everything that it needs but for the models that are here: for these Tab runs `mica list --names`,
+// which reads folders and asks no server.
 #pragma once
 
 #include "verbs.hpp"
@@ -14,7 +15,18 @@
 namespace mica::program {
 
 /// What a shell can do for a value or a word.
-enum class Expected : std::uint8_t { nothing, text, names, file, folder, model };
+enum class Expected : std::uint8_t {
+  nothing,
+  text,
+  names,
+  file,
+  folder,
+  model,      ///< a file, or one of the names
+  published,  ///< one of published_names()
+  named,      ///< the same, or a file
+  here,       ///< a model that was downloaded
+  present,    ///< the same, or a file
+};
 
 struct ShellValue {
   Expected kind = Expected::nothing;  // nothing: of a switch
@@ -37,6 +49,9 @@ struct ShellVerb {
 
 /// All verbs, with `help` and `version`, which the parser handles by itself.
 [[nodiscard]] std::vector<ShellVerb> shell_verbs();
+
+/// Short names of models that can be downloaded, which a script has once.
+[[nodiscard]] std::vector<std::string> published_names();
 
 /// The script of bash, zsh or fish. Raises ErrorCode::usage for another shell.
 [[nodiscard]] std::string completion_script(std::string_view shell);

@@ -21,6 +21,10 @@ std::string action_of(const ShellValue& value) {
   if (value.kind == Expected::names) return join(" _mica_names ", escaped_spec(words_joined(value.names)));
   if (value.kind == Expected::file) return "_files";
   if (value.kind == Expected::folder) return "_files -/";
+  if (value.kind == Expected::published) return "_mica_published";
+  if (value.kind == Expected::named) return "_mica_named";
+  if (value.kind == Expected::here) return "_mica_here";
+  if (value.kind == Expected::present) return "_mica_present";
   if (value.kind != Expected::model) return " ";
   return join(" _mica_models ", words_joined(value.names));  // the blank: called with these words alone
 }
@@ -71,6 +75,26 @@ _mica_models() {
   return ret
 }
 
+_mica_named() {
+  local ret=1
+  _mica_published && ret=0
+  _mica_models && ret=0
+  return ret
+}
+
+# Models that are here.
+_mica_here() {
+  local -a here=(${(f)"$(command mica list --names 2> /dev/null)"})
+  compadd -- $here
+}
+
+_mica_present() {
+  local ret=1
+  _mica_here && ret=0
+  _mica_models && ret=0
+  return ret
+}
+
 _mica_first() {
   local ret=1
   _describe -t verbs verb verbs && ret=0
@@ -112,7 +136,9 @@ std::string zsh_completion(const std::vector<ShellVerb>& verbs) {
   fi
 }
 
-)" + std::string(zsh_behaviour);
+)" +
+         join("# Short names of models.\n_mica_published() {\n  compadd -M 'm:{a-zA-Z}={A-Za-z}' -- ",
+              words_joined(published_names()), "\n}\n\n", zsh_behaviour);
 }
 
 }  // namespace mica::program

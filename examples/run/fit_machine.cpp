@@ -5,32 +5,77 @@
 #include "machine_speed.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/io/json.hpp"
+#include "mica_tools/json/parse_json.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mica::program {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view known_keys = "ram available vram unified mlx cores bandwidth vram_bandwidth disk";
+constexpr std::array known_keys = {"ram",   "available", "vram",           "unified", "mlx",
+                                   "cores", "bandwidth", "vram_bandwidth", "disk"};
+
+std::string all_keys() {
+  std::string all;
+  for (const char* const key : known_keys) all += join(all.empty() ? "" : " ", key);
+  return all;
+}
+
+/// A key of the outermost object, where it is written.
+struct Key {
+  std::string name;
+  std::size_t line = 0;  // from 1
+};
+
+/// All of them in their order, those that are written twice too, which a parsed object does not have. The
+/// text is that of an object, and parsed before.
+std::vector<Key> keys_of(std::string_view json) {
+  std::vector<Key> keys;
+  Key last;
+  std::size_t line = 1;
+  int depth = 0;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c == '\n') ++line;
+    if (c == ':' && depth == 1) keys.push_back(last);
+    if (c != '"') continue;
+    const std::size_t begin = i;
+    for (++i; json[i] != '"'; ++i) i += json[i] == '\\' ? 1 : 0;
+    if (depth == 1) last = {Json::parse(json.substr(begin, i + 1 - begin)).get<std::string>(), line};
+  }
+  return keys;
+}
 
 /// Reads one object whose keys are those of the flags. Sizes are numbers of bytes or texts as flags have
 /// them.
 class MachineFile {
  public:
-  explicit MachineFile(const std::string& path) : path_(path), json_(io::parse_json(read_text(path), path)) {
+  explicit MachineFile(const std::string& path) : path_(path) {
+    const std::string text = read_text(path);
+    json_ = io::parse_json(text, path);
     MICA_CHECK(json_.is_object(), file, path, ": this is no JSON object; needed: one with keys of ",
-               known_keys);
-    for (const auto& [key, value] : json_.items()) {
-      MICA_CHECK(join(" ", known_keys, " ").find(join(" ", key, " ")) != std::string::npos, file, path,
-                 ": key '", escaped(key), "' is not known; known: ", known_keys);
+               all_keys());
+    keys_ = keys_of(text);
+    for (auto key = keys_.begin(); key != keys_.end(); ++key) {
+      MICA_CHECK(std::find(known_keys.begin(), known_keys.end(), key->name) != known_keys.end(), file,
+                 place(key->name), " is not known; known: ", all_keys());
+      const auto same = [&](const Key& other) { return other.name == key->name; };
+      const auto before = std::find_if(keys_.begin(), key, same);
+      MICA_CHECK(before == key, file, path, ", line ", key->line, ": key '", key->name, "' is in line ",
+                 before->line, " already; needed: one of them");
     }
   }
 
@@ -41,7 +86,7 @@ class MachineFile {
     said.vram_bytes = size("vram");
     said.unified = flag("unified");
     said.mlx = flag("mlx").value_or(false);
-    said.cores = size("cores");
+    said.cores = cores();
     said.ram_rate = rate("bandwidth");
     said.vram_rate = rate("vram_bandwidth");
     said.disk_rate = rate("disk");
@@ -51,25 +96,40 @@ class MachineFile {
  private:
   [[nodiscard]] std::optional<std::uint64_t> size(const char* key) const { return number(key, false); }
   [[nodiscard]] std::optional<std::uint64_t> rate(const char* key) const { return number(key, true); }
+  /// A number is read as a text without a unit is.
   [[nodiscard]] std::optional<std::uint64_t> number(const char* key, bool is_rate) const {
     const auto found = json_.find(key);
     if (found == json_.end()) return std::nullopt;
-    if (found->is_number_unsigned()) return found->get<std::uint64_t>();
-    MICA_CHECK(found->is_string(), file, path_, ": key '", key, "' is ", escaped(found->dump(), 40),
-               "; allowed: a whole number, or a text such as \"", is_rate ? "60G" : "16G", "\"");
-    const std::string what = join(path_, ": key '", key, "'"), text = found->get<std::string>();
-    return is_rate ? fit::parse_rate(text, what) : budget::parse_size(text, 0, what);
+    const bool whole = found->is_number_unsigned();
+    MICA_CHECK(whole || found->is_string(), file, place(key), " is ", escaped(found->dump(), 40),
+               "; allowed: a whole number of bytes, or a text such as \"", is_rate ? "60G" : "16G", "\"");
+    const std::string text = whole ? found->dump() : found->get<std::string>();
+    return is_rate ? fit::parse_rate(text, place(key)) : budget::parse_size(text, 0, place(key));
+  }
+  [[nodiscard]] std::optional<std::uint64_t> cores() const {
+    const auto found = json_.find("cores");
+    if (found == json_.end()) return std::nullopt;
+    MICA_CHECK(found->is_number_unsigned() && *found != 0, file, place("cores"), " is ",
+               escaped(found->dump(), 40), "; allowed: a whole number, 1 or more");
+    return found->get<std::uint64_t>();
   }
   [[nodiscard]] std::optional<bool> flag(const char* key) const {
     const auto found = json_.find(key);
     if (found == json_.end()) return std::nullopt;
-    MICA_CHECK(found->is_boolean(), file, path_, ": key '", key, "' is ", escaped(found->dump(), 40),
+    MICA_CHECK(found->is_boolean(), file, place(key), " is ", escaped(found->dump(), 40),
                "; allowed: true, false");
     return found->get<bool>();
+  }
+  /// "machine.json, line 3: key 'ram'".
+  [[nodiscard]] std::string place(std::string_view name) const {
+    const auto found =
+        std::find_if(keys_.begin(), keys_.end(), [&](const Key& key) { return key.name == name; });
+    return join(path_, ", line ", found->line, ": key '", escaped(found->name, 40), "'");
   }
 
   std::string path_;
   Json json_;
+  std::vector<Key> keys_;  // of json_
 };
 
 }  // namespace
@@ -93,11 +153,7 @@ fit::Machine machine_of(const MachineOptions& flags) {
   fit::Description said =
       flags.machine_file.empty() ? fit::Description() : MachineFile(flags.machine_file).description();
   const auto size = [](const std::string& text, std::string_view what, std::optional<std::uint64_t>& out) {
-    if (text.empty()) return;
-    out = budget::parse_size(text, 0, what);
-    const bool has_unit = text.find_first_not_of("0123456789") != std::string::npos;
-    MICA_CHECK(has_unit || *out == 0 || *out >= 1 << 20, usage, what, " ", text, ": ", text,
-               " bytes; did you mean ", text, "G?");
+    if (!text.empty()) out = budget::parse_size(text, 0, what);
   };
   const auto rate = [](const std::string& text, std::string_view what, std::optional<std::uint64_t>& out) {
     if (!text.empty()) out = fit::parse_rate(text, what);

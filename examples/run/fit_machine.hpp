@@ -20,6 +20,10 @@ struct MachineOptions {
   std::string machine_file;
 
   void add_to(Flags& flags);
+  /// Whether the memory of another machine, or another amount of it, is given.
+  [[nodiscard]] bool describes_machine() const {
+    return !ram.empty() || !available.empty() || !machine_file.empty();
+  }
 };
 
 /// This machine, with the speed that `mica doctor --measure` measured, or the machine of --machine FILE;

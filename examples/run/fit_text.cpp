@@ -62,11 +62,26 @@ class Table {
   struct Column {
     std::string head;
     bool right;
+    int leaves = 0;  // its turn when lines are too wide; 0: it stays
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells) {
     for (std::string& cell : cells) cell = cell_text(cell);  // names may come from a file
     rows_.push_back(std::move(cells));
+  }
+  /// Leaves out columns until lines have `max` bytes or less. Returns the names of those that left.
+  [[nodiscard]] std::string narrow(std::size_t max) {
+    std::string left;
+    for (int turn = 1; line_width() > max; ++turn) {
+      const auto leaving = std::find_if(columns_.begin(), columns_.end(),
+                                        [&](const Column& column) { return column.leaves == turn; });
+      if (leaving == columns_.end()) break;
+      left += join(left.empty() ? "" : ", ", leaving->head.empty() ? "notes" : leaving->head);
+      const auto at = leaving - columns_.begin();
+      for (auto& row : rows_) row.erase(row.begin() + at);
+      columns_.erase(leaving);
+    }
+    return left;
   }
   [[nodiscard]] std::string text() const {
     std::vector<std::string> heads;
@@ -81,6 +96,11 @@ class Table {
     std::size_t width = columns_[column].head.size();
     for (const auto& row : rows_) width = std::max(width, row[column].size());
     return width;
+  }
+  [[nodiscard]] std::size_t line_width() const {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < columns_.size(); ++i) sum += width(i) + (i == 0 ? 0 : 2);
+    return sum;
   }
   [[nodiscard]] std::string line(const std::vector<std::string>& cells) const {
     std::string text;
@@ -270,6 +290,7 @@ std::string fit_hint(std::span<const Ranked> rows) {
     has_none = has_none || command.empty();
   }
   return join(
+      "mica help tiers explains the columns.\n",
       runs ? "mica run MODEL:TYPE downloads a model of the table once, and runs it.\n" : "",
       pulls ? "GPU, MoE offload and CPU+GPU are modes of other engines: mica pull MODEL:TYPE downloads the "
               "file; mica run uses the processor alone.\n"
@@ -291,11 +312,11 @@ std::string machine_text(const fit::Machine& machine) {
   return text;
 }
 
-std::string fit_table(std::span<const Ranked> rows, bool max) {
-  std::vector<Table::Column> columns = {{"model", false},  {"weights", true}, {"type", false},
-                                        {"context", true}, {"memory", true},  {"of it", true},
-                                        {"mode", false},   {"level", false},  {"tokens/s", true},
-                                        {"tier", false},   {"quality", true}, {"", false}};
+std::string fit_table(std::span<const Ranked> rows, bool max, std::size_t width) {
+  std::vector<Table::Column> columns = {{"model", false},     {"weights", true, 2}, {"type", false},
+                                        {"context", true, 5}, {"memory", true},     {"of it", true, 3},
+                                        {"mode", false, 6},   {"level", false, 4},  {"tokens/s", true},
+                                        {"tier", false},      {"quality", true, 7}, {"", false, 1}};
   if (max) columns.insert(columns.begin() + 4, {"max context", true});
   Table table(columns);
   for (const Ranked& row : rows) {
@@ -318,7 +339,10 @@ std::string fit_table(std::span<const Ranked> rows, bool max) {
                    fit.max_context_that_fits == 0 ? std::string("-") : join(fit.max_context_that_fits));
     table.add(std::move(cells));
   }
-  return table.text();
+  const std::string left = width == 0 ? std::string() : table.narrow(width);
+  return join(table.text(), left.empty() ? std::string()
+                                         : join("Too wide for this terminal: ", left,
+                                                "; a pipe, a file and --json have all columns.\n"));
 }
 
 std::string fit_json(const fit::Machine& machine, const fit::Use& use, std::span<const Ranked> rows) {

@@ -21,8 +21,9 @@ namespace mica::program {
 /// Lines below a table: how its models are run.
 [[nodiscard]] std::string fit_hint(std::span<const fit::Ranked> rows);
 
-/// A header and a line for each fit. max: with a column of the longest context that fits.
-[[nodiscard]] std::string fit_table(std::span<const fit::Ranked> rows, bool max);
+/// A header and a line for each fit. max: with a column of the longest context that fits. width: of the
+/// terminal, 0: any. Columns are left out until lines fit, and a last line names them.
+[[nodiscard]] std::string fit_table(std::span<const fit::Ranked> rows, bool max, std::size_t width);
 
 /// The machine and an object for each fit.
 [[nodiscard]] std::string fit_json(const fit::Machine& machine, const fit::Use& use,

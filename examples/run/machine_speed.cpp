@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "meter.hpp"
 #include "mica/budget/limits.hpp"
+#include "mica/budget/size.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/runtime/stats.hpp"
@@ -153,6 +154,46 @@ class LostTime {
 
 /// Above this fraction of lost time the figures are too low; an idle machine has some hundredths.
 constexpr double max_lost = 0.25;
+/// Threads of others that run, for each core: above it they take bandwidth, also from cores that are not shared.
+constexpr double max_load = 0.5;
+/// Rates that differ by less than this vary from run to run.
+constexpr double same_rate = 0.9;
+
+/// The mean number of running threads of the last minute, for each core; 0 where the system does not say.
+double load_of_cores() {
+  double load = 0;
+  const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return ::getloadavg(&load, 1) == 1 && cores > 0 ? load / static_cast<double>(cores) : 0;
+}
+
+/// How busy the machine was, for a note; empty for an idle one.
+std::string busy_text(double lost, double load) {
+  if (lost > max_lost)
+    return join("other processes took ", fixed(100 * lost, 0),
+                " % of the time of the cores while this machine was measured");
+  if (load > max_load)
+    return join("other processes kept ", fixed(100 * load, 0),
+                " % of the cores busy in the minute before this machine was measured");
+  return {};
+}
+
+/// Whether figures of a busy machine are kept: not in place of higher ones. Says what becomes of the former.
+bool replaces(const OutputOptions& options, const plan::MachineSpeed& before, double read_bytes,
+              const std::string& busy) {
+  const auto rate = [](double bytes) {
+    return budget::size_text(static_cast<std::uint64_t>(bytes)) + " a second";
+  };
+  const bool lower = read_bytes < same_rate * before.read_bytes;
+  if (!busy.empty())
+    note(options, join("mica: ", busy,
+                       ", so the figures are low; mica doctor --measure on an idle machine replaces them"));
+  if (lower)
+    note(options, join("mica: memory is read with ", rate(read_bytes), "; ", rate(before.read_bytes),
+                       " was stored before and ",
+                       busy.empty() ? "is replaced"
+                                    : "stays, since the machine is busy; remove machine.json to drop it"));
+  return !lower || busy.empty();
+}
 
 /// Four times the last cache, but at most a quarter of the memory.
 std::size_t probe_bytes() {
@@ -185,12 +226,14 @@ void add_measure(Flags& flags, bool& measure) {
 
 plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file) {
   Json disks = Json::object();
-  if (const Json before = read_kept(threads); before.is_object())
-    disks = before.value("disks", Json::object());
+  const Json before = read_kept(threads);
+  if (before.is_object()) disks = before.value("disks", Json::object());
+  bool keeps = true;
   const auto measure = [&] {
     using Probe = fit::MachineProbe<exec::Team>;
     note(options, "mica: measuring this machine, which takes some ten seconds");
     Progress progress(options);
+    const double load = load_of_cores();
     exec::Team team(threads, log_to_stderr(options));
     Probe probe(team, probe_bytes());
     const LostTime lost;
@@ -199,19 +242,18 @@ plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threa
     }));
     progress.clear();
     if (interrupted()) throw Stop{130, {}};
-    if (const double fraction = lost.fraction(threads); fraction > max_lost)
-      note(options,
-           join("mica: other processes took ", fixed(100 * fraction, 0),
-                " % of the time of the cores while this machine was measured, so the figures are low; "
-                "mica doctor --measure on an idle machine replaces them"));
+    keeps = replaces(options, before.is_object() ? speed_of(before, nullptr) : plan::MachineSpeed(),
+                     positive(kept, "read_bytes"), busy_text(lost.fraction(threads), load));
     if (file != nullptr) disks[disk_of(*file)] = disk_speed(*file).in_order;
     return kept;
   };
   Json kept = measure();
   kept["machine"] = machine_of(threads);
   kept["disks"] = disks;
+  Json stored = keeps ? kept : before;
+  stored["disks"] = disks;
   try {
-    write_kept(kept);
+    write_kept(stored);
   } catch (const Error& error) {
     note(options, join("mica: what was measured is not kept: ", error.what()));
   }

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "mica/io/file.hpp"
-#include "mica/plan/speed.hpp"
+#include "mica_tools/fit/speed.hpp"
 #include "output_options.hpp"
 
 #include <cstddef>

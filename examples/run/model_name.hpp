@@ -5,8 +5,8 @@
 // after a plan of its header. A verb that needs a header alone gets a URL in its place.
 #pragma once
 
-#include "mica/plan/fallbacks.hpp"
 #include "mica/runtime/open_options.hpp"
+#include "mica_tools/fit/fallbacks.hpp"
 #include "mica_tools/hub/cache.hpp"
 #include "mica_tools/hub/name.hpp"
 #include "mica_tools/hub/variant.hpp"

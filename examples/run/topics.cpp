@@ -11,15 +11,16 @@
 #include "topics/sessions.hpp"
 #include "topics/streaming.hpp"
 #include "topics/templates.hpp"
+#include "topics/tiers.hpp"
 
 #include <algorithm>
 
 namespace mica::program {
 
 std::span<const Topic> topics() noexcept {
-  static constexpr Topic all[] = {topic::models,     topic::memory,     topic::kv,        topic::streaming,
-                                  topic::sampling,   topic::formats,    topic::templates, topic::sessions,
-                                  topic::exit_codes, topic::environment};
+  static constexpr Topic all[] = {topic::models,   topic::memory,     topic::kv,         topic::streaming,
+                                  topic::sampling, topic::formats,    topic::templates,  topic::sessions,
+                                  topic::tiers,    topic::exit_codes, topic::environment};
   return all;
 }
 

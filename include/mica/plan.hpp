@@ -3,7 +3,5 @@
 // The room plan: what a model will need.
 #pragma once
 
-#include "mica/plan/fallbacks.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/plan/solve.hpp"
-#include "mica/plan/speed.hpp"

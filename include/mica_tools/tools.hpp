@@ -15,6 +15,7 @@
 #include "mica_tools/encode/few_bits.hpp"
 #include "mica_tools/encode/k.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
+#include "mica_tools/encode/pack_pairs.hpp"
 #include "mica_tools/encode/rounded.hpp"
 #include "mica_tools/encode/scaled_groups.hpp"
 
@@ -60,6 +61,7 @@
 // fit: which models a machine can run, and how well
 #include "mica_tools/fit/candidate.hpp"
 #include "mica_tools/fit/catalogue.hpp"
+#include "mica_tools/fit/fallbacks.hpp"
 #include "mica_tools/fit/level.hpp"
 #include "mica_tools/fit/llmfit_score.hpp"
 #include "mica_tools/fit/machine.hpp"
@@ -69,7 +71,9 @@
 #include "mica_tools/fit/rank.hpp"
 #include "mica_tools/fit/rules.hpp"
 #include "mica_tools/fit/select.hpp"
+#include "mica_tools/fit/speed.hpp"
 #include "mica_tools/fit/use.hpp"
+#include "mica_tools/fit/work.hpp"
 
 // chat: conversations; chat_template.hpp, which makes their format of a file, belongs in one unit
 #include "mica_tools/chat/chat.hpp"

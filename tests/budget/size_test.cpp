@@ -90,6 +90,17 @@ TEST_CASE("what is no size is refused with the option, the text found and the sp
   CHECK(complaint("6\nG").find("6\\x0aG") != std::string::npos);
 }
 
+TEST_CASE("a small number without a unit is a size that lost its letter") {
+  CHECK(complaint("6") ==
+        "--memory: found \"6\", which is 6 bytes; did you mean 6G? Allowed without a unit: 1048576 bytes or "
+        "more");
+  CHECK(complaint("1.5").find("did you mean 1.5G?") != std::string::npos);
+  CHECK(complaint("1048575").find("which is 1048575 bytes") != std::string::npos);
+  CHECK(complaint("1048576") == "accepted: 1048576");
+  CHECK(complaint("6B") == "accepted: 6");
+  CHECK(complaint("0") == "accepted: 0");  // callers say what 0 means
+}
+
 TEST_CASE("sizes are shown in the largest unit that fits") {
   CHECK(size_text(0) == "0 B");
   CHECK(size_text(1023) == "1023 B");

@@ -15,9 +15,20 @@ namespace {
 
 using Candidates = std::set<std::string>;
 
+/// A shell for which `mica` is this program, with two models in the cache.
 Ran shell(Words words, const std::string& input = {}) {
   ProgramRun run("/usr/bin/env", std::move(words));
   run.set("HOME", run.folder().path("")).set("TERM", "xterm");
+  const std::string hub = run.folder().path("hub"), repo = hub + "/models--org--small-GGUF";
+  const std::string snapshot = repo + "/snapshots/0123456789abcdef0123456789abcdef01234567/";
+  std::filesystem::create_directories(snapshot);
+  std::filesystem::create_directories(repo + "/refs");
+  std::ofstream(repo + "/refs/main") << "0123456789abcdef0123456789abcdef01234567";
+  for (const char* const quant : {"Q4_K_M", "Q8_0"})
+    std::ofstream(snapshot + "small-" + quant + ".gguf") << "x";
+  std::filesystem::create_directories(run.folder().path("bin"));
+  std::filesystem::create_symlink(MICA_PROGRAM, run.folder().path("bin/mica"));
+  run.set("HF_HUB_CACHE", hub).set("PATH", run.folder().path("bin:") + std::getenv("PATH"));
   return run.input(input).run();
 }
 
@@ -167,6 +178,19 @@ const std::vector<Case>& cases() {
       {{"fit", "qwen2.5-coder-1"}, {"qwen2.5-coder-1.5b", "qwen2.5-coder-14b"}, {}, true},
       {{"fit", "--quant", "IQ4"}, {"IQ4_NL", "IQ4_XS"}, {}, true},
       {{"completion", "z"}, {"zsh"}, {}, true},
+      {{"run", "qwen2.5-0"}, {"qwen2.5-0.5b"}, {}, true},
+      {{"chat", "-m", "qwen2.5-0"}, {"qwen2.5-0.5b"}, {}, true},
+      {{"plan", "smollm2-1.7"}, {"smollm2-1.7b"}, {}, true},
+      {{"pull", "qwen2.5-0"}, {"qwen2.5-0.5b"}, {}, true},
+      {{"pull", ""}, {"qwen2.5-0.5b"}, {"first.gguf", "models"}},
+      {{"inspect", ""}, {"qwen2.5-0.5b", "first.gguf"}, {"hf.co/org/small-GGUF:Q8_0"}},
+      {{"rm", ""}, {"hf.co/org/small-GGUF:Q4_K_M", "hf.co/org/small-GGUF:Q8_0"}, {"first.gguf"}, true},
+      {{"rm", "hf.co/org/none", "hf"},
+       {"hf.co/org/small-GGUF:Q4_K_M", "hf.co/org/small-GGUF:Q8_0"},
+       {},
+       true},
+      {{"show", "hf"}, {"hf.co/org/small-GGUF:Q4_K_M", "hf.co/org/small-GGUF:Q8_0"}, {}, true},
+      {{"show", "fi"}, {"first.gguf"}, {}, true},
   };
   return all;
 }
@@ -196,8 +220,12 @@ TEST_CASE("bash completes behind an equals sign, divided by readline or not, and
   CHECK(asked.bash({"run", "first.gguf", "--", "--k"}).empty());
   CHECK(asked.bash({"run", "first.gguf", "fi"}).empty());  // a prompt is no file
   CHECK(asked.bash({"run", "--evict", "sinks", ":", "64", "fi"}) == Candidates{"first.gguf"});
-  CHECK(asked.bash({"run", "--evict", "sinks", ":", "6"}).empty());            // readline divides at colons
-  CHECK(asked.bash({"-m", "fi"}) == Candidates{"first.gguf"});                 // run, without its name
+  CHECK(asked.bash({"run", "--evict", "sinks", ":", "6"}).empty());  // readline divides at colons
+  CHECK(asked.bash({"-m", "fi"}) == Candidates{"first.gguf"});       // run, without its name
+  CHECK(asked.bash({"rm", "hf.co/org/small-GGUF", ":"}) == Candidates{"Q4_K_M", "Q8_0"});
+  CHECK(asked.bash({"rm", "x", "hf.co/org/small-GGUF", ":", "Q4"}) == Candidates{"Q4_K_M"});
+  CHECK(asked.bash({"show", "hf.co/org/small-GGUF", ":", "Q8"}) == Candidates{"Q8_0"});
+  CHECK(asked.bash({"run", "hf.co/org/small-GGUF", ":", "fi"}).empty());       // no file
   CHECK(asked.bash({"synth", "llama-8b", "q4_k_m"}) == Candidates{"Q4_K_M"});  // in any case
 }
 

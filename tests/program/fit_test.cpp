@@ -3,6 +3,7 @@
 // mica fit: rankings, descriptions of machines, and what is refused.
 
 #include "program/program.hpp"
+#include "program/terminal.hpp"
 
 #ifdef MICA_PROGRAM
 
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -307,7 +310,16 @@ TEST_CASE("a machine is described by a file, and flags win") {
   refused(R"({"ram": "much"})", 2, "key 'ram'");
   refused(R"({"ram": 0})", 2, "0 bytes of memory");
   refused(R"({"ram": "6G", "unified": 1})", 3, "allowed: true, false");
-  refused(R"({"ram": "6G", "cores": "many"})", 2, "key 'cores'");
+  refused(R"({"ram": "6G", "cores": "many"})", 3, "key 'cores' is \"many\"; allowed: a whole number");
+  refused(R"({"ram": "6G", "cores": 0})", 3, "key 'cores' is 0");
+  refused(R"({"ram available": "6G"})", 3, "machine.json, line 1: key 'ram available' is not known");
+  refused("{\"ram\": \"6G\",\n \"bandwidth\": 0}", 2,
+          "line 2: key 'bandwidth': found \"0\", which is 0 bytes");
+  refused(R"({"ram": "6G", "disk": -3.5})", 3, "key 'disk' is -3.5; allowed: a whole number");
+  refused(R"({"ram": 16})", 2, "key 'ram': found \"16\", which is 16 bytes; did you mean 16G?");
+  refused("{\"ram\": \"6G\",\n \"cores\": 2,\n\n \"r\\u0061m\": \"8G\"}", 3,
+          "line 4: key 'ram' is in line 1 already");
+  refused(R"({"ram": {"ram": 1, "x\"": [":"]}})", 3, "line 1: key 'ram' is {");
   CHECK(mica({"fit", "--machine", folder.path("missing.json")}).code == 3);
 }
 
@@ -327,13 +339,71 @@ TEST_CASE("the arithmetic is shown beside that of others") {
   CHECK(has(cpu.out, "activations"));
 }
 
+TEST_CASE("the command of a file whose name no terminal shows is one that a shell reads as the same bytes") {
+  const TemporaryFolder folder;
+  const std::string name = "it's\na\x1b[1m\xff\\.gguf", path = folder.path(name);
+  REQUIRE(mica({"synth", "stories-15m", "Q8_0", path, "-q"}).code == 0);
+  const std::string word = "$'" + folder.path("it\\047s\\012a\\033[1m\\377\\134.gguf") + "'";
+  const std::string command = fit_json({path})["models"][0]["command"];
+  CHECK_MESSAGE(command.starts_with("mica run " + word), command);
+  CHECK(has(mica({"fit", path}).out, ": mica run " + word));
+  const Ran bash = ProgramRun("/usr/bin/env", {"bash", "-c", "printf %s " + word}).run();
+  if (bash.code != 127) CHECK(bash.out == path);
+}
+
+TEST_CASE("the columns have a page, and another machine a hint where none is described") {
+  const Ran page = mica({"help", "tiers"});
+  CHECK(page.code == 0);
+  for (const char* word : {"GPU ", "MoE offload ", "CPU+GPU ", "CPU ", "CPU streamed ", "Perfect ", "Good ",
+                           "Marginal ", "Too tight ", "quick ", "limited ", "streamed ", "too tight "}) {
+    CAPTURE(word);
+    CHECK(has(page.out, std::string("\n  ") + word));
+  }
+  const std::string hint = "Another machine: mica fit --ram 16G";
+  CHECK(has(mica({"fit", "llama-1b"}).out, hint));
+  CHECK_FALSE(has(mica({"fit", "llama-1b", "--ram", "8G"}).out, hint));
+  CHECK(has(mica({"fit", "llama-1b", "--ram", "8G"}).out, "mica help tiers explains the columns.\n"));
+}
+
+TEST_CASE("a terminal of 100 columns has rows of 100 bytes at most, and a pipe all columns") {
+  const Words words = {"fit", "--ram", "6G", "--cores", "2", "--color", "never"};
+  CHECK(has(mica(words).out, "  weights  type "));
+  TerminalRun run(words);
+  CHECK(run.start().finish() == 0);
+  const std::string out = run.output();
+  const std::size_t begin = out.find("\nmodel ");
+  REQUIRE(begin != out.npos);
+  std::istringstream rows(out.substr(begin + 1));
+  std::size_t count = 0;
+  for (std::string row; std::getline(rows, row) && !row.starts_with("Too wide"); ++count) {
+    CAPTURE(row);
+    CHECK(row.size() <= 101);  // "\r" of the terminal
+  }
+  CHECK(count > 60);
+  CHECK(has(out, "Too wide for this terminal: notes, weights, "));
+}
+
+TEST_CASE("a link that leads to no file is a file error, and no unknown model") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("self.gguf", folder.path("self.gguf"));
+  std::filesystem::create_symlink("gone.gguf", folder.path("dangling.gguf"));
+  for (const char* name : {"self.gguf", "dangling.gguf"}) {
+    const Ran ran = mica({"fit", folder.path(name)});
+    CHECK(ran.code == 3);
+    CHECK(has(ran.err, std::string(name) + ": a link that leads to no file: "));
+  }
+  const Ran under = mica({"fit", folder.path("self.gguf/model.gguf")});
+  CHECK(under.code == 3);
+  CHECK(has(under.err, "cannot be opened: "));
+}
+
 TEST_CASE("names that are unknown are refused with those that are known") {
   const Ran model = mica({"fit", "lama-8b"});
   CHECK(model.code == 3);
   CHECK(has(model.err, "did you mean llama-8b?"));
   const Ran bytes = mica({"fit", "--ram", "6"});
   CHECK(bytes.code == 2);
-  CHECK(has(bytes.err, "--ram 6: 6 bytes; did you mean 6G?"));
+  CHECK(has(bytes.err, "--ram: found \"6\", which is 6 bytes; did you mean 6G?"));
   CHECK(has(mica({"fit", "--use", "poems"}).err,
             "--use needs one of general coding chat reasoning, found 'poems'."));
   CHECK(

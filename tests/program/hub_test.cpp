@@ -340,8 +340,6 @@ TEST_CASE("names that make no sense end with exit code 2") {
       {{"run", "-hf", "org", "hi"}, "--hf-repo: 'org' is no repository"},
       {{"run", "-m", "a.gguf", "-hf", "org/model", "hi"}, "given twice"},
       {{"run", "-hff", "x.gguf"}, "needs a repository"},
-      {{"pull", "model.gguf"}, "no model of a hub"},
-      {{"rm", "model.gguf"}, "no model by name"},
       {{"rm"}, "no model was named"},
   };
   for (const auto& [words, text] : cases) {
@@ -349,6 +347,22 @@ TEST_CASE("names that make no sense end with exit code 2") {
     CHECK(ran.code == 2);
     CHECK(has(ran.err, text));
   }
+  // A name that no model has is a file that is missing, for every verb; of a file pull and rm are wrong use.
+  for (const Words& words : {Words{"pull", "model.gguf"},
+                             {"rm", "model.gguf"},
+                             {"run", "model.gguf", "x"},
+                             {"plan", "no-such-model"},
+                             {"show", "no-such-model"},
+                             {"fit", "no-such-model"},
+                             {"pull", "no-such-model"},
+                             {"rm", "no-such-model"}}) {
+    CAPTURE(words[0]);
+    CHECK(mica(words).code == 3);
+  }
+  const TemporaryFolder folder;
+  folder.file("model.gguf", "x");
+  CHECK(mica({"pull", folder.path("model.gguf")}).code == 2);
+  CHECK(mica({"rm", folder.path("model.gguf")}).code == 2);
   CHECK(has(mica({"pull", "qwen2.5-0.5"}).err, "did you mean qwen2.5-0.5b?"));
   CHECK(has(mica({"pull", "Qwen/Qwen3-8B-GGUF"}).err, "did you mean hf.co/Qwen/Qwen3-8B-GGUF?"));
   const Ran near = mica({"run", "qwen2.5-0.5", "hi"});

@@ -278,6 +278,33 @@ TEST_CASE("a program that waits for more of its prompt ends with a signal") {
   }
 }
 
+TEST_CASE("a conversation is not written to a pipe, a device or a folder, and the chat goes on") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, std::string("/dev/null"), folder.path("")}) {
+    CAPTURE(path);
+    const Ran ran =
+        mica({"chat", "--chat-template", "chatml", "-n", "2"}, "Hello\n/save " + path + "\nAnd?\n/show\n");
+    CHECK(ran.code == 0);
+    CHECK(has(ran.err, "/save: " + path + " is not a regular file"));
+    CHECK(has(ran.err, "4 messages"));
+  }
+}
+
+TEST_CASE(
+    "who leaves a chat ends it with 0, and a pipe that ends with the code of its first refused message") {
+  const Words words = {"chat", "--chat-template", "chatml", "-c", "64", "-n", "2"};
+  std::string too_long;
+  for (int i = 0; i < 200; ++i) too_long += "once upon a time ";
+  const auto code = [&](const std::string& input) { return mica(words, input).code; };
+  CHECK(code("Hello\n" + too_long + "\n") == 6);
+  CHECK(code(too_long + "\nHello\n") == 6);
+  CHECK(code(too_long + "\n/quit\n") == 0);
+  CHECK(code("Hello\n" + too_long + "\n/bye\n") == 0);
+  CHECK(mica(words + Words{"--single-turn", "-p", too_long}).code == 6);
+}
+
 TEST_CASE("a session that is a pipe, a device or a folder is refused at once") {
   const TemporaryFolder folder;
   const std::string pipe = folder.path("pipe");

@@ -182,6 +182,13 @@ TEST_CASE("only dispatch.hpp includes foreach_target.h") {
   }
 }
 
+TEST_CASE("the rooms of models need no JSON library: whatever reads JSON is a tool") {
+  for (const auto& file : mica::test::library_files()) {
+    CAPTURE(file.name);
+    CHECK((!includes(file, "nlohmann/") || file.name.starts_with("mica_tools/")));
+  }
+}
+
 TEST_CASE("Highway is included in the kernel room alone, and little of its contrib") {
   for (const auto& file : mica::test::library_files()) {
     CAPTURE(file.name);

@@ -23,8 +23,8 @@ const std::vector<std::vector<std::string>> floors = {
     {"block", "arch"},
     {"sample", "text", "model"},
     {"plan", "runtime"},
-    {"write", "encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace", "fit", "hub",
-     "chat", "serve"},
+    {"json", "write", "encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace", "fit",
+     "hub", "chat", "serve"},
 };
 
 // The rooms in reading order: one may include those before it and itself.

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "answer_options.hpp"
-#include "mica/plan/fallbacks.hpp"
+#include "mica_tools/fit/fallbacks.hpp"
 #include "mica_tools/serve/loader.hpp"
 
 #include <cstddef>

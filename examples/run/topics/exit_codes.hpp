@@ -8,7 +8,8 @@ namespace mica::program::topic {
 inline constexpr Topic exit_codes{"exit-codes", "the numbers with which mica ends", R"(  0     done
   1     failed while running: the disk is full, a file was cut meanwhile
   2     wrong use: an unknown flag, a value that is not allowed
-  3     a file is missing, unreadable, damaged or no model
+  3     a file is missing, unreadable, damaged or no model; a name that no
+        model has
   4     the budget or the memory is too small
   5     not supported: a family, a format, a template
   6     a limit was reached: a prompt longer than the context

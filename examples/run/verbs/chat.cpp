@@ -56,10 +56,15 @@ Flag& flag_of(Flags& flags, std::string_view name) {
   return *flags.find_key(key);
 }
 
-/// Raises ErrorCode::usage for an existing file that is not a saved conversation, so that a mistyped name, or
-/// one that Tab completed, cannot overwrite a model.
+/// Raises ErrorCode::file for a pipe, a device or a folder, which a write could wait for, and usage for an
+/// existing file that is not a saved conversation, so that a mistyped name, or one that Tab completed, cannot
+/// overwrite a model.
 void check_replaceable(const std::string& path) {
   std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  MICA_CHECK(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status), file,
+             "/save: ", path,
+             " is not a regular file (a pipe, socket, device or folder); choose another name");
   if (std::filesystem::file_size(path, error) == 0 || error) return;
   constexpr std::string_view mark = "### ";
   std::string begin(mark.size(), '\0');
@@ -91,6 +96,7 @@ class Talk {
       const auto line = lines_.read("> ");
       if (!line || terminated()) {
         if (lines_.is_interactive()) write_error("\n");  // Ctrl-D shows nothing
+        left_ = lines_.is_interactive();
         break;
       }
       if (interrupted()) {  // while a line was typed
@@ -108,7 +114,8 @@ class Talk {
     }
     conversation_.save(answerer_);
     answerer_.raise_undelivered();
-    return terminated() ? 130 : code_;
+    if (terminated()) return 130;
+    return left_ ? 0 : code_;
   }
 
  private:
@@ -141,7 +148,8 @@ class Talk {
   template <class Generate>
   void answer(Generate&& generate) {
     try {
-      code_ = generate();
+      const int code = generate();
+      if (code != 130) keep(code);  // after an interrupt only the answer ends
       over_ = answerer_.undelivered() || terminated();
       if (answerer_.result().reason == StopReason::length) {
         note(verb_, join("mica: stopped after ", answerer_.result().tokens.size(),
@@ -149,13 +157,12 @@ class Talk {
       }
       if (answerer_.result().tokens.empty())
         note(verb_, "mica: no token was sampled: the conversation is as before this message");
-      if (code_ == 130) code_ = 0;  // only the answer ends
       forget_interrupt();
     } catch (const Error& error) {
       write_error_line(error.message());
       if (error.code() == ErrorCode::limit)
         note(verb_, "mica: /undo removes the last exchange, /clear all messages");
-      code_ = exit_code(error.code());
+      keep(exit_code(error.code()));
     }
     over_ = over_ || verb_.single_turn;
   }
@@ -165,7 +172,9 @@ class Talk {
   [[nodiscard]] static std::span<const ChatWord> known_words();
   [[nodiscard]] static std::string near_command(const std::string& name);
   void command(const std::string& line);
-  void leave(const std::string&) { over_ = true; }
+  /// Keeps the code of the first message without an answer.
+  void keep(int code) { code_ = code_ == 0 ? code : code_; }
+  void leave(const std::string&) { over_ = left_ = true; }
   void help(const std::string&) { write_error(join(help_text, "\n")); }
   /// Confirms the effect of a command.
   void confirm(std::string_view text) const { note(verb_, join("(", text, ")")); }
@@ -205,7 +214,8 @@ class Talk {
   Answerer answerer_;
   sample::SamplerOptions sampler_;
   LineInput lines_;
-  int code_ = 0;
+  int code_ = 0;       // of a chat that ends with the messages of a pipe
+  bool left_ = false;  // by a command, or by Ctrl-D at a terminal: refused messages were seen
   bool over_ = false;
 };
 

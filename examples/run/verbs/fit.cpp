@@ -15,13 +15,17 @@
 #include "verbs.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -100,7 +104,14 @@ class Judge {
   }
   void named(const std::string& word) {
     struct ::stat status {};
-    if (::stat(word.c_str(), &status) != 0) return add(fit::row_of(word));
+    if (::stat(word.c_str(), &status) != 0) {
+      const int error = errno;
+      MICA_CHECK(::lstat(word.c_str(), &status) != 0, file, escaped(word, 200),
+                 ": a link that leads to no file: ", std::strerror(error));
+      MICA_CHECK(error == ENOENT || error == ENOTDIR, file, escaped(word, 200),
+                 ": cannot be opened: ", std::strerror(error));
+      return add(fit::row_of(word));
+    }
     if (!S_ISDIR(status.st_mode) || gguf::is_packed_folder(word)) return add(gguf::open(word));
     folder(word.substr(0, std::max<std::size_t>(word.find_last_not_of('/') + 1, 1)));
   }
@@ -159,6 +170,13 @@ std::string nearest(const std::vector<Ranked>& rows) {
   return text;
 }
 
+/// Columns of stdout; 0 where it is no terminal.
+std::size_t terminal_width() {
+  struct ::winsize size {};
+  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return is_terminal ? size.ws_col : 0;
+}
+
 void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
           const std::vector<Ranked>& rows) {
   if (verb.json) return print(fit_json(machine, judge.use(), rows));
@@ -168,7 +186,10 @@ void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
   }
   if (rows.empty()) return;
   print(join(fit_summary(rows.front(), judge.use(), verb.models.empty()), machine_text(machine), "\n\n",
-             fit_table(rows, !verb.quant.empty()), "\n", fit_hint(rows),
+             fit_table(rows, !verb.quant.empty(), terminal_width()), "\n", fit_hint(rows),
+             verb.describes_machine()
+                 ? ""
+                 : "Another machine: mica fit --ram 16G, or --available SIZE on this one.\n",
              machine.speed.basis == "assumed"
                  ? "The bandwidth is assumed: mica doctor --measure, or --bandwidth RATE.\n"
                  : ""));

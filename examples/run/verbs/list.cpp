@@ -4,6 +4,7 @@
 #include "columns.hpp"
 #include "console.hpp"
 #include "json_text.hpp"
+#include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica_tools/fit/catalogue.hpp"
 #include "mica_tools/hub/cache.hpp"
@@ -33,9 +34,13 @@ class ListVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.group("List");
     flags.toggle("--known", known_, "the short names, and the repository of each");
+    flags.toggle("--names", names_,
+                 "names alone, one a line, of unfinished downloads too: the words that mica rm takes");
   }
+  [[nodiscard]] static std::string names_of(const hub::Cache& cache);
 
   bool known_ = false;
+  bool names_ = false;
 };
 
 /// A model of the cache.
@@ -103,9 +108,26 @@ std::string known_text(bool json) {
   return json ? text + "]}\n" : text;
 }
 
+std::string ListVerb::names_of(const hub::Cache& cache) {
+  std::set<std::string> names;
+  for (const std::string& repo : cache.repositories()) {
+    for (const Here& model : models_of(cache, repo)) names.insert(model.name);
+    const std::vector<hub::Unfinished> downloads = hub::unfinished(cache, repo);
+    const std::vector<hub::File> files = hub::files_here(cache, repo);
+    for (const hub::Unfinished& each : downloads)
+      names.insert(hub::name_of(repo, each, files, downloads).text());
+  }
+  std::string text;
+  for (const std::string& name : names) text += cell_text(name) + "\n";
+  return text;
+}
+
 int ListVerb::run() {
-  if (known_) return print(known_text(json || jsonl)), 0;
+  if (known_ && !names_) return print(known_text(json || jsonl)), 0;
+  MICA_CHECK(!names_ || (!json && !jsonl && !known_), usage,
+             "list: --names is a text of names alone; needed: without --known, --json and --jsonl");
   const hub::Cache cache = hub::Cache::of_environment();
+  if (names_) return print(names_of(cache)), 0;
   std::vector<Here> models;
   std::string unfinished;
   for (const std::string& repo : cache.repositories()) {

@@ -14,10 +14,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 namespace mica::program {
 namespace {
@@ -55,8 +57,11 @@ int PullVerb::run() {
   if (!name) {
     MICA_CHECK(!model_path.empty(), usage, "no model was named; see mica pull --help");
     const bool is_repo = std::count(model_path.begin(), model_path.end(), '/') == 1;
-    raise(ErrorCode::usage, escaped(model_path, 200),
-          ": is no model of a hub; needed: hf.co/ORG/REPO, or a short name (mica list --known)",
+    std::error_code error;
+    const bool is_file = std::filesystem::exists(model_path, error);
+    raise(is_file ? ErrorCode::usage : ErrorCode::file, escaped(model_path, 200),
+          is_file ? ": a file, and" : ":",
+          " is no model of a hub; needed: hf.co/ORG/REPO, or a short name (mica list --known)",
           is_repo ? join("; did you mean hf.co/", escaped(model_path, 200), "?")
                   : hub::near_published(model_path));
   }

@@ -14,9 +14,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace mica::program {
@@ -93,9 +95,11 @@ std::string joined(const std::vector<std::string>& names) {
 /// progress.
 Removal RmVerb::removal_of(const hub::Cache& cache, const std::string& word) const {
   auto name = hub_name_of(word);
-  MICA_CHECK(name, usage, escaped(word, 200),
-             ": is no model by name; mica list shows those that are here, and rm "
-             "removes other files");
+  if (!name) {
+    std::error_code error;
+    raise(std::filesystem::exists(word, error) ? ErrorCode::usage : ErrorCode::file, escaped(word, 200),
+          ": is no model by name; mica list shows those that are here, and rm removes other files");
+  }
   name->repo = cache.spelled(name->repo);
   const std::vector<hub::File> files = hub::files_here(cache, name->repo);
   const std::vector<hub::Unfinished> downloads = hub::unfinished(cache, name->repo);

@@ -4,9 +4,9 @@
 #include "console.hpp"
 #include "input.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/io/json.hpp"
 #include "mica_tools/chat/chat_format.hpp"
 #include "mica_tools/chat/json_value.hpp"
+#include "mica_tools/json/parse_json.hpp"
 #include "verbs.hpp"
 
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 // Text to ids and pieces.
 #include "columns.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/io/json.hpp"
+#include "mica_tools/json/parse_json.hpp"
 #include "pieces.hpp"
 #include "verbs.hpp"
 

@@ -38,10 +38,4 @@ inline block::ExpertsConfig& replace_by_experts(const KeyReader& keys, Layer& la
                   config.max_of<block::ExpertsBesideDense>([](const auto& e) { return e.experts.count; }));
 }
 
-/// Of them, those that a token uses.
-[[nodiscard]] inline std::size_t most_used_experts(const Config& config) {
-  return std::max(config.max_of<block::Experts>([](const auto& e) { return e.used; }),
-                  config.max_of<block::ExpertsBesideDense>([](const auto& e) { return e.experts.used; }));
-}
-
 }  // namespace mica::arch

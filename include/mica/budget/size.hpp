@@ -76,16 +76,21 @@ struct Decimal {
 
 }  // namespace detail
 
+inline constexpr std::uint64_t min_plain_size = std::uint64_t{1} << 20;
+
 /// The bytes that `text` names: a number with up to six decimals, then nothing, B, K M G T or KiB MiB GiB TiB
 /// (times 1,024), KB MB GB TB (times 1,000), or % (of `whole`, at most 100). Case does not matter. Rounds
-/// down. Raises a usage error that names `what` for anything else, and for sizes beyond 64 bits.
+/// down. Raises a usage error that names `what` for anything else, for sizes beyond 64 bits, and for a number
+/// without a unit that is neither 0 nor min_plain_size or more: "6" is 6G that lost its letter.
 [[nodiscard]] inline std::uint64_t parse_size(std::string_view text, std::uint64_t whole,
                                               std::string_view what = "size") {
   std::string_view rest = text;
   const auto number = detail::take_decimal(rest);
   std::optional<std::uint64_t> bytes;
+  bool plain = false;
   if (number) {
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+    plain = rest.empty();
     if (rest == "%") {
       bytes = detail::percent(*number, whole);
     } else if (const auto unit = detail::unit_bytes(rest)) {
@@ -94,6 +99,9 @@ struct Decimal {
   }
   MICA_CHECK(bytes.has_value(), usage, what, ": found \"", escaped(text),
              "\", allowed a number with K, M, G or T (also KiB, GB, ...) or up to 100%: 6GiB, 512M, 75%");
+  MICA_CHECK(!plain || *bytes == 0 || *bytes >= min_plain_size, usage, what, ": found \"", escaped(text),
+             "\", which is ", *bytes, " bytes; did you mean ", escaped(text),
+             "G? Allowed without a unit: ", min_plain_size, " bytes or more");
   return *bytes;
 }
 

@@ -5,7 +5,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/io/file.hpp"
-#include "mica/io/json.hpp"
+#include "mica_tools/json/parse_json.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
-#include "mica/format/encode/pack.hpp"
 #include "mica/format/encode/scaled_block.hpp"
 #include "mica/format/encode/values.hpp"
 #include "mica/format/few_bits.hpp"
+#include "mica_tools/encode/pack_pairs.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
-#include "mica/format/encode/pack.hpp"
 #include "mica/format/k.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
+#include "mica_tools/encode/pack_pairs.hpp"
 #include "mica_tools/encode/scaled_groups.hpp"
 
 #include <cstddef>

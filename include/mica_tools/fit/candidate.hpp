@@ -6,10 +6,10 @@
 
 #include "mica/gguf/reader.hpp"
 #include "mica/paging/streamed.hpp"
-#include "mica/plan/detail/work.hpp"
 #include "mica/plan/solve.hpp"
 #include "mica_tools/fit/catalogue.hpp"
 #include "mica_tools/fit/quantisation.hpp"
+#include "mica_tools/fit/work.hpp"
 #include "mica_tools/synth/synthetic_model.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/io/detail/path.hpp"
-#include "mica/plan/speed.hpp"
+#include "mica_tools/fit/speed.hpp"
 
 #include <algorithm>
 #include <cstddef>

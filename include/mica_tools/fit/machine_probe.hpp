@@ -2,7 +2,7 @@
 //
 // The rates of a machine with the kernels that will run: products with weights of each format, attention over
 // keys and values of each element. It takes some seconds; the numbers are valid for this machine and these
-// kernels (plan/speed.hpp). On a machine that is slow or busy there are fewer repetitions, so that the time
+// kernels (fit/speed.hpp). On a machine that is slow or busy there are fewer repetitions, so that the time
 // stays bounded.
 //
 // All memory has one byte, 0x11. In every format, packed or not, that is the same small finite number in all
@@ -19,8 +19,8 @@
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/kv/elements.hpp"
-#include "mica/plan/speed.hpp"
 #include "mica_tools/encode/encode.hpp"
+#include "mica_tools/fit/speed.hpp"
 
 #include <algorithm>
 #include <array>

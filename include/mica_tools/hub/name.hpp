@@ -40,9 +40,7 @@ struct Name {
 [[nodiscard]] inline bool is_safe_path(std::string_view path) noexcept {
   if (path.empty() || path.size() > max_path_bytes || std::count(path.begin(), path.end(), '/') > 8)
     return false;
-  for (std::size_t at = 0; at < path.size(); ++at) {
-    if (path[at] == '\\' || io::detail::control_bytes(path, at) != 0) return false;
-  }
+  if (path.find('\\') != path.npos || io::detail::has_controls(path)) return false;
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/io/json.hpp"
 #include "mica_tools/hub/listing.hpp"
 #include "mica_tools/hub/name.hpp"
+#include "mica_tools/json/parse_json.hpp"
 #include "mica_tools/remote/url.hpp"
 
 #include <nlohmann/json.hpp>

@@ -7,7 +7,7 @@
 //   /v1/responses/{id}/input_items  one segment
 #pragma once
 
-#include "mica/io/json.hpp"
+#include "mica_tools/json/parse_json.hpp"
 #include "mica_tools/serve/error_reply.hpp"
 
 #include <algorithm>

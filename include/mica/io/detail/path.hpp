@@ -63,6 +63,13 @@ void for_each_beside(std::string_view path, F&& f) {
   return 0;
 }
 
+[[nodiscard]] inline bool has_controls(std::string_view text) noexcept {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (control_bytes(text, at) != 0) return true;
+  }
+  return false;
+}
+
 /// The path for an error text, since file names may come from index files, shards and downloads: control
 /// bytes, C1 and the controls of text direction as \xNN; of more than 512 bytes the first 384 and the last 128.
 [[nodiscard]] inline std::string shown(std::string_view path) {

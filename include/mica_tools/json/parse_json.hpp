@@ -3,6 +3,8 @@
 // Parses all JSON texts: limits on depth, and every refusal of the JSON library as an error that names
 // the text, the key and the value. Takes nlohmann::json and nlohmann::ordered_json. Not here: what a document
 // means.
+//
+// In the namespace io: a namespace json would be ambiguous beside `using nlohmann::json`.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/plan/fallbacks.hpp"
+#include "mica_tools/fit/fallbacks.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "mica/runtime/open.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/plan/speed.hpp"
+#include "mica_tools/fit/speed.hpp"
 
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The speed of a model, from the work of a token (plan/detail/work.hpp) and the rates of a machine. A sum of
+// The speed of a model, from the work of a token (fit/work.hpp) and the rates of a machine. A sum of
 // times: weights format by format, keys and values, or the disk where that takes longer.
 #pragma once
 
 #include "mica/base/bits.hpp"
-#include "mica/plan/detail/work.hpp"
 #include "mica/plan/plan.hpp"
+#include "mica_tools/fit/work.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #if __has_include(<nlohmann/json.hpp>)
-#include "mica/io/json.hpp"
+#include "mica_tools/json/parse_json.hpp"
 
 #include "io/temporary_folder.hpp"
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace mica::test::json_test {
+namespace mica::test::parse_json_test {
 namespace {
 
 Error refused(const std::string& text, ErrorCode code = ErrorCode::file) {
@@ -53,5 +53,5 @@ TEST_CASE("what is no JSON is refused with the place, and what nests too deep wi
   CHECK(mentions(refused(std::string(66, '[') + "1e999", ErrorCode::usage), "nests deeper"));
 }
 
-}  // namespace mica::test::json_test
+}  // namespace mica::test::parse_json_test
 #endif

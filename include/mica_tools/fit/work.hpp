@@ -47,11 +47,17 @@ struct Work {
 
 namespace detail {
 
+/// Experts that a token uses, of the layer with the most.
+[[nodiscard]] inline std::size_t most_used_experts(const arch::Config& config) {
+  return std::max(config.max_of<block::Experts>([](const auto& e) { return e.used; }),
+                  config.max_of<block::ExpertsBesideDense>([](const auto& e) { return e.experts.used; }));
+}
+
 /// The part of a tensor that one token uses: of experts (width, rows, count) those that are chosen.
 [[nodiscard]] inline double part_used(const gguf::TensorInfo& tensor, const arch::Config& config) {
   if (tensor.name.find("_exps.") == std::string::npos) return 1;
   const double count = static_cast<double>(arch::largest_mixture(config));
-  return count == 0 ? 1 : static_cast<double>(arch::most_used_experts(config)) / count;
+  return count == 0 ? 1 : static_cast<double>(most_used_experts(config)) / count;
 }
 
 /// Tokens that the one at position `tokens` sees in a layer.
