@@ -106,9 +106,9 @@ class State:
         used = sum(accounts.values())
         return {
             "default_generation_settings": {"n_ctx": 8192}, "total_slots": 4,
-            "mica": {
+            "ledger": {
                 "budget_bytes": 3072 * MIB, "used_bytes": used, "peak_bytes": max(used, 2460 * MIB),
-                "accounts": accounts, "reserved_bytes": reserved, "shared_bytes": self.kept,
+                "accounts": accounts, "reserved_bytes": reserved, "prefix_bytes": self.kept,
                 "disk_read_bytes": 410 * MIB,
             },
         }

@@ -10,6 +10,7 @@
 #include "mica_tools/serve/openai_text.hpp"
 #include "mica_tools/serve/responses.hpp"
 #include "mica_tools/serve/router.hpp"
+#include "page.hpp"
 
 #include <memory>
 #include <utility>
@@ -23,6 +24,17 @@ struct Web {
   serve::Router router;
 };
 
+serve::HttpReply page_reply() {
+  serve::HttpReply reply;
+  reply.type = "text/html; charset=utf-8";
+  reply.body = page();
+  reply.headers.add("Content-Security-Policy", std::string(page_policy()));
+  reply.headers.add("X-Content-Type-Options", "nosniff");
+  reply.headers.add("Referrer-Policy", "no-referrer");
+  reply.headers.add("Cache-Control", "no-cache");
+  return reply;
+}
+
 }  // namespace
 
 serve::HttpHandler web_handler(serve::Service& service, const WebOptions& options) {
@@ -32,6 +44,8 @@ serve::HttpHandler web_handler(serve::Service& service, const WebOptions& option
   routes.sampler = options.sampler;
   routes.max_running = options.parallel;
   routes.version = options.version;
+  for (const char* const path : {"/", "/index.html"})
+    web->router.add("GET", path, serve::Api::openai, [](const auto&, const auto&) { return page_reply(); });
   serve::add_models(web->router, service);
   serve::add_openai_chat(web->router, service, routes);
   serve::add_openai_text(web->router, service, routes);
