@@ -105,16 +105,23 @@ struct Collected {
   std::string failure;
 };
 
+/// The whole answer. Checks that it begins once, before its text, and with the counts of its end.
 inline Collected collect(serve::Answer& answer) {
   Collected all;
+  std::vector<serve::Begun> begun;
   for (;;) {
     auto event = answer.next(std::chrono::seconds(30));
     REQUIRE(event.has_value());
+    if (auto* const first = std::get_if<serve::Begun>(&*event)) begun.push_back(*first);
     if (auto* const text = std::get_if<serve::Text>(&*event)) {
+      CHECK(begun.size() == 1);
       all.text += text->text;
       all.tokens.insert(all.tokens.end(), text->tokens.begin(), text->tokens.end());
     } else if (auto* const ended = std::get_if<serve::Ended>(&*event)) {
       all.ended = *ended;
+      REQUIRE(begun.size() == 1);
+      CHECK(begun[0].prompt_tokens == ended->prompt_tokens);
+      CHECK(begun[0].cached_tokens == ended->cached_tokens);
       return all;
     } else if (auto* const failed = std::get_if<serve::Failed>(&*event)) {
       all.failure = failed->message;

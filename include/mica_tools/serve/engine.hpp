@@ -127,12 +127,19 @@ class Engine {
     std::size_t end = 0;     // tokens of the sequence at its end, at most
     std::size_t shared = 0;  // first tokens with pages of others
     double queued_seconds = 0;
+    std::size_t cached = 0;  // first tokens of the prompt that needed no computation
+    bool announced = false;  // its answer has Begun
     bool begun = false;
     std::size_t written = 0;  // tokens so far
     Stopwatch since_token = {};
     std::vector<ScoredPiece> pieces = {};  // of tokens whose text is not given yet
   };
 
+  /// Before the first text of an answer, and before its end where it has none.
+  static void announce(Running& running) {
+    if (std::exchange(running.announced, true)) return;
+    running.answer->put(Begun{running.job.prompt.tokens.size(), running.cached});
+  }
   [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
     return model_->bytes().growth(running.session.cached(), running.end, running.shared);
   }
@@ -222,11 +229,13 @@ inline void Engine::start(Running& running) {
   const std::size_t had = running.session.tokens().size();
   running.member = batch_.add(running.session, running.sampler, std::span(job.prompt.tokens).subspan(had),
                               options, [its](std::string_view text) {
+                                announce(*its);
                                 its->answer->put(Text{std::string(text), std::exchange(its->pieces, {})});
                                 return true;
                               });
   batch_.mark(running.member, job.prompt.marks);
-  running.shared = had == 0 ? running.session.tokens().size() : 0;
+  running.cached = running.session.tokens().size();
+  running.shared = had == 0 ? running.cached : 0;
 }
 
 inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room) {
@@ -277,6 +286,7 @@ inline void Engine::note_tokens(Running& running) {
   const std::size_t written = result.tokens.size();
   if (written > 0 && !running.begun) {
     running.begun = true;
+    announce(running);
     const std::size_t prompt = running.job.prompt.tokens.size();
     const std::size_t cached = prompt - result.timings.prompt.tokens;
     metrics_.first_token.add(running.since_submit.seconds());
@@ -299,6 +309,7 @@ inline void Engine::end(Running& running, std::string failure) {
   const bool failed =
       result.reason >= StopReason::no_memory || (result.reason == StopReason::cancelled && !left);
   if (!failed) failure.clear();
+  if (!failed) announce(running);
   if (!running.pieces.empty()) running.answer->put(Text{{}, std::exchange(running.pieces, {})});
   const auto& stops = running.job.stop;
   const bool by_stop = result.reason == StopReason::stop_text && result.stop < stops.size();
