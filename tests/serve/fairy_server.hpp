@@ -119,7 +119,11 @@ inline Collected collect(serve::Answer& answer) {
       all.tokens.insert(all.tokens.end(), text->tokens.begin(), text->tokens.end());
     } else if (auto* const ended = std::get_if<serve::Ended>(&*event)) {
       all.ended = *ended;
-      REQUIRE(begun.size() == 1);
+      if (begun.empty()) {  // its client left while it waited in line
+        CHECK(ended->reason == StopReason::cancelled);
+        return all;
+      }
+      CHECK(begun.size() == 1);
       CHECK(begun[0].prompt_tokens == ended->prompt_tokens);
       CHECK(begun[0].cached_tokens == ended->cached_tokens);
       return all;
