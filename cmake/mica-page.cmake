@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The Content-Security-Policy of the page of `mica serve`. It allows the one style and the one script that are in
-# the page, by their hashes, and nothing else that could run or be loaded.
+# The Content-Security-Policy of the page of `mica serve`. It allows the one style and the one script of the
+# page, by their hashes, and nothing else that could run or be loaded.
 #
 #   mica_page_policy(FILE VARIABLE)
 #   cmake -DPAGE=FILE -P cmake/mica-page.cmake     prints it

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A server with the routes that the page uses and no model: the page with its policy, /v1/models,
-# /v1/chat/completions as a stream, /props and /slots. The first word of the last paragraph chooses the answer:
+# /v1/chat/completions as a stream, /props and /slots. The first word of the last paragraph chooses the
+# answer:
 #
 #   busy    429 with Retry-After          fail   500           break   an error within the stream
 #   cut     a connection that ends early  think  thoughts before the answer
-#   inject  HTML, scripts and addresses that must stay text    long  400 words; anything else: some Markdown
+#   inject  HTML, scripts and addresses that must stay text        long    1000 words
+#
+# Anything else is answered with some Markdown.
 #
 #   tests/clients/page_stub.py [--port N] [--key KEY] [--policy]
 #
@@ -96,19 +99,34 @@ class State:
 
     def props(self):
         with self.lock:
-            kv = sum(s["prompt_tokens"] + s["answer_tokens"] for s in self.running.values()) * MIB // 4 + self.kept
+            kv = (
+                sum(s["prompt_tokens"] + s["answer_tokens"] for s in self.running.values()) * MIB // 4
+                + self.kept
+            )
             reserved = sum(s["max_tokens"] - s["answer_tokens"] for s in self.running.values()) * MIB // 4
             busy = bool(self.running)
         accounts = {
-            "weights": 1890 * MIB, "kv": kv, "state": 0, "checkpoints": 24 * MIB, "activations": 118 * MIB,
-            "logits": 3 * MIB, "tokenizer": 21 * MIB, "io_buffers": 64 * MIB if busy else 0, "process": 26 * MIB,
+            "weights": 1890 * MIB,
+            "kv": kv,
+            "state": 0,
+            "checkpoints": 24 * MIB,
+            "activations": 118 * MIB,
+            "logits": 3 * MIB,
+            "tokenizer": 21 * MIB,
+            "io_buffers": 64 * MIB if busy else 0,
+            "process": 26 * MIB,
         }
         used = sum(accounts.values())
         return {
-            "default_generation_settings": {"n_ctx": 8192}, "total_slots": 4,
-            "ledger": {
-                "budget_bytes": 3072 * MIB, "used_bytes": used, "peak_bytes": max(used, 2460 * MIB),
-                "accounts": accounts, "reserved_bytes": reserved, "prefix_bytes": self.kept,
+            "default_generation_settings": {"n_ctx": 8192},
+            "total_slots": 4,
+            "mica": {
+                "budget_bytes": 3072 * MIB,
+                "used_bytes": used,
+                "peak_bytes": max(used, 2460 * MIB),
+                "accounts": accounts,
+                "reserved_bytes": reserved,
+                "shared_bytes": self.kept,
                 "disk_read_bytes": 410 * MIB,
             },
         }
@@ -135,7 +153,11 @@ class Handler(BaseHTTPRequestHandler):
     def reply(self, value, status=200, headers=()):
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         self.send_response(status)
-        for name, text in (("Content-Length", str(len(body))), ("X-Content-Type-Options", "nosniff"), *headers):
+        for name, text in (
+            ("Content-Length", str(len(body))),
+            ("X-Content-Type-Options", "nosniff"),
+            *headers,
+        ):
             self.send_header(name, text)
         self.end_headers()
         self.wfile.write(body)
@@ -153,14 +175,19 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/":
             page = PAGE.read_bytes()
-            headers = (("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", policy(page)),
-                       ("Referrer-Policy", "no-referrer"))
+            headers = (
+                ("Content-Type", "text/html; charset=utf-8"),
+                ("Content-Security-Policy", policy(page)),
+                ("Referrer-Policy", "no-referrer"),
+            )
             self.reply(page, 200, headers)
         elif not self.allowed():
             return
         elif self.path == "/v1/models":
             names = ("granite-3b-Q4_K_M", "fairy")
-            self.reply({"object": "list", "data": [{"id": n, "object": "model", "created": 0} for n in names]})
+            self.reply(
+                {"object": "list", "data": [{"id": n, "object": "model", "created": 0} for n in names]}
+            )
         elif self.path == "/props":
             self.reply(self.server.state.props())
         elif self.path == "/slots":
@@ -189,8 +216,16 @@ class Handler(BaseHTTPRequestHandler):
         pieces = re.findall(r"\S+\s*|\s+", answer)
         prompt = sum(len(m["content"].split()) for m in body["messages"]) + 20
         limit = body.get("max_tokens", 512)
-        slot = {"id": state.next, "is_processing": True, "running": True, "prompt_tokens": prompt, "read_tokens": prompt,
-                "cached_tokens": 12, "answer_tokens": 0, "max_tokens": limit}
+        slot = {
+            "id": state.next,
+            "is_processing": True,
+            "running": True,
+            "prompt_tokens": prompt,
+            "read_tokens": prompt,
+            "cached_tokens": 12,
+            "answer_tokens": 0,
+            "max_tokens": limit,
+        }
         with state.lock:
             state.next += 1
             state.running[slot["id"]] = slot
@@ -202,13 +237,16 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self.event({"role": "assistant", "content": None})
             time.sleep(0.15)
-            for piece in re.findall(r"\S+\s*", "The user asks about sheets. Sheets are thin.") if kind == "think" else []:
+            thoughts = "The user asks about sheets. Sheets are thin." if kind == "think" else ""
+            for piece in re.findall(r"\S+\s*", thoughts):
                 self.event({"reasoning_content": piece})
                 time.sleep(self.server.pause)
             begin = time.time()
             for i, piece in enumerate(pieces[:limit]):
                 if kind == "break" and i == 5:
-                    self.data({"error": {"message": "The answer ended: no memory left.", "type": "server_error"}})
+                    self.data(
+                        {"error": {"message": "The answer ended: no memory left.", "type": "server_error"}}
+                    )
                     return
                 if kind == "cut" and i == 5:
                     return
@@ -217,8 +255,12 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(self.server.pause)
             self.event({}, "length" if len(pieces) > limit else "stop")
             count = min(limit, len(pieces))
-            usage = {"prompt_tokens": prompt, "completion_tokens": count, "total_tokens": prompt + count,
-                     "prompt_tokens_details": {"cached_tokens": 12}}
+            usage = {
+                "prompt_tokens": prompt,
+                "completion_tokens": count,
+                "total_tokens": prompt + count,
+                "prompt_tokens_details": {"cached_tokens": 12},
+            }
             timings = {"predicted_per_second": count / (time.time() - begin)}
             self.data({"choices": [], "usage": usage, "timings": timings})
             self.wfile.write(b"data: [DONE]\n\n")
@@ -231,8 +273,13 @@ class Handler(BaseHTTPRequestHandler):
                 state.kept += slot["answer_tokens"] * MIB // 8
 
     def event(self, delta, reason=None):
-        self.data({"id": "chatcmpl-1", "object": "chat.completion.chunk",
-                   "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+        self.data(
+            {
+                "id": "chatcmpl-1",
+                "object": "chat.completion.chunk",
+                "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+            }
+        )
 
     def data(self, value):
         self.wfile.write(b"data: " + json.dumps(value).encode() + b"\n\n")

@@ -8,8 +8,8 @@
 //   --out DIR     screenshots, and playwright-core and axe-core from npm (default: build/page_test)
 //   CHROMIUM      the browser (default: chromium, chromium-browser or google-chrome of the PATH)
 //
-// Exit code: 0 all passed, 1 a check failed, 77 skipped, with a line that names what is missing. Debian:
-// apt-get install chromium. Against a real server the checks of fixed answers are skipped by name.
+// Exit code: 0 all passed, 1 a check failed, 77 skipped, with a line that names what is missing. On Debian,
+// apt-get install chromium. Against a real server, checks that need a known answer are skipped by name.
 
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -17,13 +17,15 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const here = path.dirname(fileURLToPath(import.meta.url)), root = path.resolve(here, '../..');
+const here = path.dirname(fileURLToPath(import.meta.url)),
+  root = path.resolve(here, '../..');
 const words = process.argv.slice(2);
 const option = (name, other) => {
   const at = words.indexOf(name);
   return at < 0 ? other : words.splice(at, 2)[1];
 };
-const out = path.resolve(option('--out', path.join(root, 'build/page_test'))), key = option('--key', '');
+const out = path.resolve(option('--out', path.join(root, 'build/page_test'))),
+  key = option('--key', '');
 const given = words[0];
 const skip = text => {
   console.log('skipped: page_test: ' + text);
@@ -33,7 +35,8 @@ const skip = text => {
 // ---- What it needs
 const packages = ['playwright-core@1.65.1', 'axe-core@4.14.1'];
 mkdirSync(out, { recursive: true });
-if (!existsSync(path.join(out, 'package.json'))) writeFileSync(path.join(out, 'package.json'), '{"private": true}');
+if (!existsSync(path.join(out, 'package.json')))
+  writeFileSync(path.join(out, 'package.json'), '{"private": true}');
 const need = createRequire(path.join(out, 'package.json'));
 const load = () => [need('playwright-core'), readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8')];
 let chromium, axe;
@@ -41,28 +44,47 @@ try {
   [{ chromium }, axe] = load();
 } catch {
   try {
-    execFileSync('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', ...packages], { cwd: out, stdio: 'pipe' });
+    execFileSync('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', ...packages], {
+      cwd: out,
+      stdio: 'pipe',
+    });
     [{ chromium }, axe] = load();
   } catch (error) {
-    skip(packages.join(' and ') + ' are not installed and npm cannot reach them: ' + String(error.message).split('\n')[0]);
+    skip(
+      packages.join(' and ') +
+        ' are not installed and npm cannot reach them: ' +
+        String(error.message).split('\n')[0],
+    );
   }
 }
-const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
-const browserPath = names.flatMap(name => name.includes('/') ? [name] : process.env.PATH.split(':').map(dir => path.join(dir, name)))
+const names = process.env.CHROMIUM
+  ? [process.env.CHROMIUM]
+  : ['chromium', 'chromium-browser', 'google-chrome'];
+const browserPath = names
+  .flatMap(name =>
+    name.includes('/') ? [name] : process.env.PATH.split(':').map(dir => path.join(dir, name)),
+  )
   .find(file => existsSync(file));
 if (!browserPath) skip('no browser: none of ' + names.join(', ') + ' was found; CHROMIUM=FILE names one');
 
 function stub(...options) {
-  const child = spawn('python3', [path.join(here, 'page_stub.py'), ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn('python3', [path.join(here, 'page_stub.py'), ...options], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   process.on('exit', () => child.kill());
-  return new Promise(resolve => child.stdout.once('data', text => resolve(`http://127.0.0.1:${JSON.parse(text).port}`)));
+  return new Promise(resolve =>
+    child.stdout.once('data', text => resolve(`http://127.0.0.1:${JSON.parse(text).port}`)),
+  );
 }
 
 // ---- Checks
-let passed = 0, failed = 0;
+let passed = 0,
+  failed = 0;
 function check(name, ok, found = '') {
   ok ? passed++ : failed++;
-  console.log((ok ? 'ok      ' : 'FAILED  ') + name + (ok || found === '' ? '' : ': ' + JSON.stringify(found)));
+  console.log(
+    (ok ? 'ok      ' : 'FAILED  ') + name + (ok || found === '' ? '' : ': ' + JSON.stringify(found)),
+  );
 }
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 async function until(test, seconds = 60) {
@@ -73,10 +95,13 @@ async function until(test, seconds = 60) {
   return false;
 }
 
-const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-gpu'] });
-const base = given ?? await stub();
-const expected = [];  // texts of console errors that a check provokes
-const problems = [];  // all others
+const browser = await chromium.launch({
+  executablePath: browserPath,
+  args: ['--no-sandbox', '--disable-gpu'],
+});
+const base = given ?? (await stub());
+const expected = []; // texts of console errors that a check provokes
+const problems = []; // all others
 
 async function openPage(address, settings = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...settings });
@@ -88,7 +113,9 @@ async function openPage(address, settings = {}) {
   page.on('pageerror', error => problems.push(error.message));
   await page.addInitScript(() => {
     window.violations = [];
-    addEventListener('securitypolicyviolation', e => window.violations.push(e.violatedDirective + ' ' + e.blockedURI));
+    addEventListener('securitypolicyviolation', e =>
+      window.violations.push(e.violatedDirective + ' ' + e.blockedURI),
+    );
   });
   if (key && given) await page.addInitScript(k => sessionStorage.setItem('mica.key', k), key);
   const reply = await page.goto(address);
@@ -106,24 +133,43 @@ const violations = page => page.evaluate(() => window.violations);
 async function rules(page, name) {
   await page.evaluate(axe);
   const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
-  check('axe-core finds nothing: ' + name, !found.violations.length,
-    found.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target + ' ' + (n.any[0]?.message ?? '')).join('; ')));
+  check(
+    'axe-core finds nothing: ' + name,
+    !found.violations.length,
+    found.violations.map(
+      v => v.id + ': ' + v.nodes.map(n => n.target + ' ' + (n.any[0]?.message ?? '')).join('; '),
+    ),
+  );
 }
 
 // ---- The reply
 const { page, context, reply } = await openPage(base);
 const policy = reply.headers()['content-security-policy'] ?? '';
-check('the policy forbids everything by default', policy.startsWith("default-src 'none'; style-src 'sha256-"), policy);
+check(
+  'the policy forbids everything by default',
+  policy.startsWith("default-src 'none'; style-src 'sha256-"),
+  policy,
+);
 check('the policy has no unsafe source', !/unsafe|\*|https?:/.test(policy), policy);
 const size = (await reply.body()).length;
 check('the page has at most 30,000 bytes', size <= 30000, size);
 if (!given) {
-  const lone = execFileSync('cmake', ['-DPAGE=' + path.join(root, 'examples/run/serve/page.html'), '-P',
-    path.join(root, 'cmake/mica-page.cmake')], { encoding: 'utf8' }).trim();
+  const lone = execFileSync(
+    'cmake',
+    [
+      '-DPAGE=' + path.join(root, 'examples/run/serve/page.html'),
+      '-P',
+      path.join(root, 'cmake/mica-page.cmake'),
+    ],
+    { encoding: 'utf8' },
+  ).trim();
   check('CMake and Python compute the same policy', lone == policy, lone);
 }
-check('the page has a language and a title', await page.evaluate(() => document.documentElement.lang == 'en' && document.title.includes('mica')));
-check('models are listed', await page.locator('#model option').count() > 0);
+check(
+  'the page has a language and a title',
+  await page.evaluate(() => document.documentElement.lang == 'en' && document.title.includes('mica')),
+);
+check('models are listed', (await page.locator('#model option').count()) > 0);
 check('the message field has the focus', await page.evaluate(() => document.activeElement.id == 'text'));
 
 // ---- The ledger
@@ -131,34 +177,53 @@ await page.waitForSelector('#ledger:not([hidden])');
 const used = () => page.locator('#used').innerText();
 const idleUsed = await used();
 check('the ledger shows bytes', /^[\d.]+ (KiB|MiB|GiB)$/.test(idleUsed), idleUsed);
-check('the ledger has accounts', await page.locator('#accounts tr:not([hidden])').count() >= 3);
-check('bars of accounts stay within the budget line', await page.evaluate(() => {
-  const line = document.querySelector('#limit').getBoundingClientRect().left;
-  return [...document.querySelectorAll('#bar > i:not(.reserved)')].every(bar => bar.getBoundingClientRect().right <= line + 4);
-}));
+check('the ledger has accounts', (await page.locator('#accounts tr:not([hidden])').count()) >= 3);
+check(
+  'bars of accounts stay within the budget line',
+  await page.evaluate(() => {
+    const line = document.querySelector('#limit').getBoundingClientRect().left;
+    return [...document.querySelectorAll('#bar > i:not(.reserved)')].every(
+      bar => bar.getBoundingClientRect().right <= line + 4,
+    );
+  }),
+);
 
 // ---- Send; tokens one by one
 await page.evaluate(() => {
   window.lengths = new Set();
   window.spoken = [];
-  new MutationObserver(() => window.lengths.add(document.querySelector('.assistant .body')?.textContent.length))
-    .observe(document.querySelector('#log'), { subtree: true, childList: true, characterData: true });
-  new MutationObserver(() => window.spoken.push(document.querySelector('#voice').textContent))
-    .observe(document.querySelector('#voice'), { childList: true });
+  new MutationObserver(() =>
+    window.lengths.add(document.querySelector('.assistant .body')?.textContent.length),
+  ).observe(document.querySelector('#log'), { subtree: true, childList: true, characterData: true });
+  new MutationObserver(() => window.spoken.push(document.querySelector('#voice').textContent)).observe(
+    document.querySelector('#voice'),
+    { childList: true },
+  );
 });
 await send(page, 'Tell me about sheets of mica.', false);
 check('an answer can be stopped while it runs', await until(() => page.locator('#stop').isVisible()));
 await sleep(1500);
-check('the message field is empty and keeps the focus', await page.evaluate(() => document.activeElement.id == 'text' && !document.activeElement.value));
-const moved = await until(async () => await used() != idleUsed, 20);
+check(
+  'the message field is empty and keeps the focus',
+  await page.evaluate(() => document.activeElement.id == 'text' && !document.activeElement.value),
+);
+const moved = await until(async () => (await used()) != idleUsed, 20);
 check('the ledger moves while an answer runs', moved, idleUsed);
 await idle(page);
 const lengths = await page.evaluate(() => [...window.lengths]);
 check('tokens appear one by one', lengths.filter(n => n > 0).length >= 4, lengths);
 const spoken = await page.evaluate(() => window.spoken);
-check('screen readers hear sentences, not tokens', spoken.length >= 1 && spoken.length <= 12 && spoken.at(-1).endsWith('End.'), spoken);
+check(
+  'screen readers hear sentences, not tokens',
+  spoken.length >= 1 && spoken.length <= 12 && spoken.at(-1).endsWith('End.'),
+  spoken,
+);
 const note = await page.locator('.assistant .small').first().innerText();
-check('the answer has its speed and the time to the first token', /\d+ tokens · [\d.]+ tokens\/s · first token after [\d.]+ s/.test(note), note);
+check(
+  'the answer has its speed and the time to the first token',
+  /\d+ tokens · [\d.]+ tokens\/s · first token after [\d.]+ s/.test(note),
+  note,
+);
 check('the answer has its hits of the cache', /prompt from cache: \d+ of \d+ tokens/.test(note), note);
 const first = await lastText(page);
 
@@ -167,19 +232,22 @@ await page.getByRole('button', { name: 'Retry message 2' }).click();
 await idle(page);
 check('a retry keeps the earlier version', await page.getByText('2 of 2', { exact: true }).isVisible());
 await page.getByRole('button', { name: 'Earlier version' }).click();
-check('the earlier version is as it was', await lastText(page) == first);
+check('the earlier version is as it was', (await lastText(page)) == first);
 await page.getByRole('button', { name: 'Edit message 1' }).click();
 await page.getByLabel('Text of message 1').fill('Tell me about **books**.');
 await page.getByRole('button', { name: 'Send', exact: true }).first().click();
 await idle(page);
-check('an edited question is asked again', (await page.locator('.user .body').innerText()) == 'Tell me about books.');
+check(
+  'an edited question is asked again',
+  (await page.locator('.user .body').innerText()) == 'Tell me about books.',
+);
 await page.getByRole('button', { name: 'Edit message 2' }).click();
 await page.getByLabel('Text of message 2').fill('An answer that a user wrote.');
 await page.getByRole('button', { name: 'Save' }).click();
-check('an answer can be edited', await lastText(page) == 'An answer that a user wrote.');
+check('an answer can be edited', (await lastText(page)) == 'An answer that a user wrote.');
 await page.getByRole('button', { name: 'Edit message 2' }).click();
 await page.keyboard.press('Escape');
-check('Escape leaves an edit and changes nothing', await lastText(page) == 'An answer that a user wrote.');
+check('Escape leaves an edit and changes nothing', (await lastText(page)) == 'An answer that a user wrote.');
 
 // ---- Stop
 await page.fill('#max_tokens', '300');
@@ -189,59 +257,117 @@ await page.keyboard.press('Escape');
 check('Escape stops an answer', await until(() => page.locator('#stop').isHidden(), 5));
 const cut = await lastText(page);
 await sleep(600);
-check('a stopped answer stays and does not grow', cut.length > 0 && await lastText(page) == cut);
-check('a stopped answer says so', (await page.locator('.assistant .small').last().innerText()).includes('stopped'));
+check('a stopped answer stays and does not grow', cut.length > 0 && (await lastText(page)) == cut);
+check(
+  'a stopped answer says so',
+  (await page.locator('.assistant .small').last().innerText()).includes('stopped'),
+);
 await page.fill('#max_tokens', '');
 
 // ---- What users write stays text
-const hostile = '<img src=x onerror="window.injected=1"> <script>window.injected=2</script> [x](javascript:window.injected=3) **<b>b</b>**';
+const hostile =
+  '<img src=x onerror="window.injected=1"> <script>window.injected=2</script> [x](javascript:window.injected=3) **<b>b</b>**';
 await page.fill('#max_tokens', '3');
 await send(page, hostile);
 await page.fill('#max_tokens', '');
-check('HTML of a user is text', (await page.locator('.user .body').last().innerText()).includes('<img src=x onerror="window.injected=1">'));
+check(
+  'HTML of a user is text',
+  (await page.locator('.user .body').last().innerText()).includes('<img src=x onerror="window.injected=1">'),
+);
 
 // ---- Conversations
 await page.fill('#name', 'Sheets');
 await page.press('#name', 'Enter');
 await page.reload();
-check('a reload keeps the history', await until(async () => await page.locator('article').count() == 6), await page.locator('article').count());
-check('a reload keeps the name', await page.inputValue('#name') == 'Sheets' && (await page.title()).startsWith('Sheets'));
+check(
+  'a reload keeps the history',
+  await until(async () => (await page.locator('article').count()) == 6),
+  await page.locator('article').count(),
+);
+check(
+  'a reload keeps the name',
+  (await page.inputValue('#name')) == 'Sheets' && (await page.title()).startsWith('Sheets'),
+);
 await page.getByRole('button', { name: 'New conversation' }).click();
-check('a new conversation is empty', await page.locator('article').count() == 0);
+check('a new conversation is empty', (await page.locator('article').count()) == 0);
 await page.fill('#system', 'Answer in verse.');
 await page.fill('#max_tokens', '3');
 await send(page, 'Second conversation');
-check('two conversations are listed', await page.locator('#list li').count() == 2);
-const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()]);
+check('two conversations are listed', (await page.locator('#list li').count()) == 2);
+const [download] = await Promise.all([
+  page.waitForEvent('download'),
+  page.getByRole('button', { name: 'Export' }).click(),
+]);
 const exported = JSON.parse(readFileSync(await download.path(), 'utf8'));
-check('a conversation is exported as JSON', exported.messages.map(m => m.role).join() == 'system,user,assistant' && download.suggestedFilename() == 'Second-conversation.json', exported);
+check(
+  'a conversation is exported as JSON',
+  exported.messages.map(m => m.role).join() == 'system,user,assistant' &&
+    download.suggestedFilename() == 'Second-conversation.json',
+  exported,
+);
 await page.getByRole('button', { name: 'Delete' }).click();
-check('a conversation is deleted', await page.locator('#list li').count() == 1);
+check('a conversation is deleted', (await page.locator('#list li').count()) == 1);
 await page.getByRole('button', { name: 'Undo' }).click();
-check('a deletion is undone', await page.locator('#list li').count() == 2 && await page.inputValue('#name') == 'Second conversation');
+check(
+  'a deletion is undone',
+  (await page.locator('#list li').count()) == 2 && (await page.inputValue('#name')) == 'Second conversation',
+);
 await page.fill('#max_tokens', '');
 
 // ---- Keyboard alone
 const tabs = new Set();
 await page.focus('#model');
 for (let i = 0; i < 60; i++) {
-  tabs.add(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent.slice(0, 20)));
+  tabs.add(
+    await page.evaluate(() => document.activeElement.id || document.activeElement.textContent.slice(0, 20)),
+  );
   await page.keyboard.press('Tab');
 }
-const wanted = ['model', 'fresh', 'name', 'export', 'delete', 'text', 'send', 'system', 'temperature', 'max_tokens'];
-check('the keyboard reaches everything', wanted.every(id => tabs.has(id)), wanted.filter(id => !tabs.has(id)));
+const wanted = [
+  'model',
+  'fresh',
+  'name',
+  'export',
+  'delete',
+  'text',
+  'send',
+  'system',
+  'temperature',
+  'max_tokens',
+];
+check(
+  'the keyboard reaches everything',
+  wanted.every(id => tabs.has(id)),
+  wanted.filter(id => !tabs.has(id)),
+);
 
 // ---- Answers that only the stub gives
 const fixed = given === undefined;
 if (fixed) {
   await page.getByRole('button', { name: 'New conversation' }).click();
   await send(page, 'think about it');
-  check('thoughts are folded', !await page.locator('.assistant details > div').last().isVisible());
+  check('thoughts are folded', !(await page.locator('.assistant details > div').last().isVisible()));
   await page.locator('.assistant summary').last().click();
-  check('thoughts can be read', (await page.locator('.assistant details > div').last().innerText()) == 'The user asks about sheets. Sheets are thin.');
-  const html = await page.locator('.assistant .body').last().evaluate(node => [...node.querySelectorAll('*')].map(n => n.tagName).join(' '));
-  check('Markdown has its elements', ['H3', 'H4', 'STRONG', 'EM', 'CODE', 'A', 'OL', 'UL', 'TABLE', 'PRE', 'BLOCKQUOTE'].every(tag => html.split(' ').includes(tag)), html);
-  const link = await page.locator('.assistant .body a').last().evaluate(a => [a.protocol, a.rel]);
+  check(
+    'thoughts can be read',
+    (await page.locator('.assistant details > div').last().innerText()) ==
+      'The user asks about sheets. Sheets are thin.',
+  );
+  const html = await page
+    .locator('.assistant .body')
+    .last()
+    .evaluate(node => [...node.querySelectorAll('*')].map(n => n.tagName).join(' '));
+  check(
+    'Markdown has its elements',
+    ['H3', 'H4', 'STRONG', 'EM', 'CODE', 'A', 'OL', 'UL', 'TABLE', 'PRE', 'BLOCKQUOTE'].every(tag =>
+      html.split(' ').includes(tag),
+    ),
+    html,
+  );
+  const link = await page
+    .locator('.assistant .body a')
+    .last()
+    .evaluate(a => [a.protocol, a.rel]);
   check('links are http with rel', link[0] == 'https:' && link[1].includes('noopener'), link);
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.getByRole('button', { name: 'Copy code' }).click();
@@ -251,8 +377,16 @@ if (fixed) {
   await send(page, 'inject what you can');
   await sleep(300);
   const last = page.locator('.assistant .body').last();
-  const tags = await last.evaluate(node => [...node.querySelectorAll('*')].filter(n => /^(img|script|iframe|style|svg|b)$/i.test(n.tagName) ||
-    [...n.attributes].some(a => a.name.startsWith('on')) || (n.tagName == 'A' && !/^https?:$/.test(n.protocol))).map(n => n.outerHTML));
+  const tags = await last.evaluate(node =>
+    [...node.querySelectorAll('*')]
+      .filter(
+        n =>
+          /^(img|script|iframe|style|svg|b)$/i.test(n.tagName) ||
+          [...n.attributes].some(a => a.name.startsWith('on')) ||
+          (n.tagName == 'A' && !/^https?:$/.test(n.protocol)),
+      )
+      .map(n => n.outerHTML),
+  );
   check('HTML, scripts and addresses of a model are text', !tags.length, tags);
   check('nothing of them ran', await page.evaluate(() => window.injected === undefined));
   check('they can be read', (await last.innerText()).includes('<script>window.injected = 2</script>'));
@@ -260,17 +394,35 @@ if (fixed) {
   expected.push('429', '500', 'ERR_INCOMPLETE_CHUNKED');
   await send(page, 'busy');
   const busy = await page.locator('.error:visible').last().innerText();
-  check('429 shows the words of the server and the time', busy.startsWith('The queue is full: 8 answers wait, 8 is the maximum. Retry in 12 s, at '), busy);
+  check(
+    '429 shows the words of the server and the time',
+    busy.startsWith('The queue is full: 8 answers wait, 8 is the maximum. Retry in 12 s, at '),
+    busy,
+  );
   await send(page, 'fail');
-  check('500 shows the words of the server as text', (await page.locator('.error:visible').last().innerText()) == 'disk read failed: <b>layer 7</b>');
+  check(
+    '500 shows the words of the server as text',
+    (await page.locator('.error:visible').last().innerText()) == 'disk read failed: <b>layer 7</b>',
+  );
   await send(page, 'break');
-  check('an error within a stream is shown, and the text stays', (await page.locator('.error:visible').last().innerText()) == 'The answer ended: no memory left.' && (await lastText(page)).length > 5);
+  check(
+    'an error within a stream is shown, and the text stays',
+    (await page.locator('.error:visible').last().innerText()) == 'The answer ended: no memory left.' &&
+      (await lastText(page)).length > 5,
+  );
   await send(page, 'cut');
-  check('a connection that ends early is an error', (await page.locator('.error:visible').last().innerText()) == 'The connection ended before the answer did.');
+  check(
+    'a connection that ends early is an error',
+    (await page.locator('.error:visible').last().innerText()) ==
+      'The connection ended before the answer did.',
+  );
 
   await page.fill('#max_tokens', '5');
   await send(page, 'plain');
-  check('an answer that was cut by its maximum says so', (await page.locator('.assistant .small').last().innerText()).includes('maximum of tokens'));
+  check(
+    'an answer that was cut by its maximum says so',
+    (await page.locator('.assistant .small').last().innerText()).includes('maximum of tokens'),
+  );
   await page.fill('#max_tokens', '');
 
   expected.push('401');
@@ -279,10 +431,28 @@ if (fixed) {
   await rules(guarded.page, 'the field of the key');
   await guarded.page.fill('#key', 'let me in');
   await guarded.page.press('#key', 'Enter');
-  check('the key is used', await until(async () => await guarded.page.locator('#model option').count() == 2 && !await guarded.page.locator('#door').isVisible(), 10));
-  check('the key is in the storage of the tab alone', await guarded.page.evaluate(() => sessionStorage.getItem('mica.key') == 'let me in' && !JSON.stringify(localStorage).includes('let me in')));
+  check(
+    'the key is used',
+    await until(
+      async () =>
+        (await guarded.page.locator('#model option').count()) == 2 &&
+        !(await guarded.page.locator('#door').isVisible()),
+      10,
+    ),
+  );
+  check(
+    'the key is in the storage of the tab alone',
+    await guarded.page.evaluate(
+      () =>
+        sessionStorage.getItem('mica.key') == 'let me in' &&
+        !JSON.stringify(localStorage).includes('let me in'),
+    ),
+  );
   await guarded.context.close();
-} else console.log('skipped: page_test: answers of the stub (thoughts, Markdown, injection by a model, 401, 429, 500)');
+} else
+  console.log(
+    'skipped: page_test: answers of the stub (thoughts, Markdown, injection by a model, 401, 429, 500)',
+  );
 
 // ---- Colours, widths, rules
 const show = async (name, settings, narrow) => {
@@ -303,13 +473,19 @@ const show = async (name, settings, narrow) => {
   await page.screenshot({ path: path.join(out, name + '-runs.png') });
   await page.keyboard.press('Escape');
   if (narrow) {
-    for (const [opener, panel] of [['Memory', 'side'], ['Chats', 'chats']]) {
+    for (const [opener, panel] of [
+      ['Memory', 'side'],
+      ['Chats', 'chats'],
+    ]) {
       await page.getByRole('button', { name: opener, exact: true }).click();
       check(`the panel ${panel} opens: ${name}`, await page.locator('#' + panel).isVisible());
       await rules(page, name + ', ' + panel);
       await page.screenshot({ path: path.join(out, `${name}-${panel}.png`) });
       await page.keyboard.press('Escape');
-      check(`Escape closes the panel ${panel}: ${name}`, await until(() => page.locator('#' + panel).isHidden(), 5));
+      check(
+        `Escape closes the panel ${panel}: ${name}`,
+        await until(() => page.locator('#' + panel).isHidden(), 5),
+      );
     }
   }
   check('no violation of the policy: ' + name, !(await violations(page)).length, await violations(page));
@@ -317,7 +493,11 @@ const show = async (name, settings, narrow) => {
 };
 await show('light', { colorScheme: 'light' });
 await show('dark', { colorScheme: 'dark' });
-await show('zoom200', { viewport: { width: 720, height: 450 }, colorScheme: 'light', reducedMotion: 'reduce' }, true);
+await show(
+  'zoom200',
+  { viewport: { width: 720, height: 450 }, colorScheme: 'light', reducedMotion: 'reduce' },
+  true,
+);
 await show('320', { viewport: { width: 320, height: 640 }, colorScheme: 'dark' }, true);
 
 check('no violation of the policy', !(await violations(page)).length, await violations(page));
