@@ -100,10 +100,10 @@ class State:
     def props(self):
         with self.lock:
             kv = (
-                sum(s["prompt_tokens"] + s["answer_tokens"] for s in self.running.values()) * MIB // 4
+                sum(s["n_prompt_tokens"] + s["n_decoded"] for s in self.running.values()) * MIB // 4
                 + self.kept
             )
-            reserved = sum(s["max_tokens"] - s["answer_tokens"] for s in self.running.values()) * MIB // 4
+            reserved = sum(s["max_tokens"] - s["n_decoded"] for s in self.running.values()) * MIB // 4
             busy = bool(self.running)
         accounts = {
             "weights": 1890 * MIB,
@@ -120,13 +120,13 @@ class State:
         return {
             "default_generation_settings": {"n_ctx": 8192},
             "total_slots": 4,
-            "mica": {
+            "ledger": {
                 "budget_bytes": 3072 * MIB,
                 "used_bytes": used,
                 "peak_bytes": max(used, 2460 * MIB),
                 "accounts": accounts,
                 "reserved_bytes": reserved,
-                "shared_bytes": self.kept,
+                "prefix_bytes": self.kept,
                 "disk_read_bytes": 410 * MIB,
             },
         }
@@ -219,11 +219,11 @@ class Handler(BaseHTTPRequestHandler):
         slot = {
             "id": state.next,
             "is_processing": True,
-            "running": True,
-            "prompt_tokens": prompt,
-            "read_tokens": prompt,
-            "cached_tokens": 12,
-            "answer_tokens": 0,
+            "state": "running",
+            "n_prompt_tokens": prompt,
+            "n_prompt_tokens_processed": prompt,
+            "n_prompt_tokens_cache": 12,
+            "n_decoded": 0,
             "max_tokens": limit,
         }
         with state.lock:
@@ -250,7 +250,7 @@ class Handler(BaseHTTPRequestHandler):
                     return
                 if kind == "cut" and i == 5:
                     return
-                slot["answer_tokens"] = i + 1
+                slot["n_decoded"] = i + 1
                 self.event({"content": piece})
                 time.sleep(self.server.pause)
             self.event({}, "length" if len(pieces) > limit else "stop")
@@ -270,7 +270,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             with state.lock:
                 del state.running[slot["id"]]
-                state.kept += slot["answer_tokens"] * MIB // 8
+                state.kept += slot["n_decoded"] * MIB // 8
 
     def event(self, delta, reason=None):
         self.data(
