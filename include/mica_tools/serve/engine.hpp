@@ -316,7 +316,7 @@ inline void Engine::end(Running& running, std::string failure) {
   const Ended ended{result.reason,
                     by_stop ? stops[result.stop] : std::string(),
                     prompt,
-                    prompt - std::min(prompt, result.timings.prompt.tokens),
+                    running.cached,
                     result.tokens.size(),
                     result.timings,
                     running.queued_seconds};
