@@ -35,8 +35,8 @@ inline constexpr std::int64_t max_top_tokens = 20;
   return out;
 }
 [[nodiscard]] inline std::int64_t unix_seconds() {
-  using namespace std::chrono;
-  return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
 /// A job of the model that the request names, with the server's options and those of sampling and length. Options
