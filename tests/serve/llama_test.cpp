@@ -112,10 +112,11 @@ TEST_CASE("a completion has llama-server's fields, whole and in a stream without
   CHECK(whole["timings"]["prompt_n"] == 4);
   CHECK_FALSE(whole.contains("completion_probabilities"));
 
-  llama.service.script = {Begun{1, 0}, Text{"a", {{97, -1, "a", {{97, -1, "a", {}}}}}},
-                          FakeService::ended(StopReason::stop_text)};
+  Ended stopped = FakeService::ended(StopReason::stop_text);
+  stopped.stop = "x";
+  llama.service.script = {Begun{1, 0}, Text{"a", {{97, -1, "a", {{97, -1, "a", {}}}}}}, stopped};
   const std::string stream = body_of(llama.ask(
-      "/completions", R"({"prompt":"b","stream":true,"n_probs":1,"return_tokens":true,"stop":["x"]})"));
+      "/completions", R"({"prompt":"b","stream":true,"n_probs":1,"return_tokens":true,"stop":["x","y"]})"));
   CHECK(stream.starts_with(R"(data: {"index":0,"content":"a","tokens":[97],"id_slot":-1,"stop":false,)"));
   CHECK(stream.find(R"("completion_probabilities":[{"id":97,"token":"a","logprob":-1.0,"bytes":[97],)") !=
         std::string::npos);

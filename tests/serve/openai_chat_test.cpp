@@ -288,6 +288,7 @@ TEST_CASE("each option that is wrong or unknown is refused by name, and nothing 
       {"\"timings_per_token\":true", 501, "timings_per_token"},
       {"\"chat_template_kwargs\":[]", 400, "chat_template_kwargs"},
       {"\"chat_template_kwargs\":{\"enable_thinking\":1}", 400, "chat_template_kwargs.enable_thinking"},
+      {"\"reasoning_effort\":\"huge\"", 400, "reasoning_effort"},
       {"\"temprature\":1", 400, "temprature"},
       {"\"web_search_options\":{}", 400, "web_search_options"}};
   const Chat chat;
@@ -328,6 +329,8 @@ TEST_CASE(
   CHECK_FALSE(variables.continues);
   CHECK(chat.ask(R"("reasoning_effort":"none")").status == 200);
   CHECK(chat.service.tiny().conversations.back().thinking == false);
+  CHECK(chat.ask(R"("reasoning_effort":"high")").status == 200);
+  CHECK(chat.service.tiny().conversations.back().thinking == true);
 
   struct Row {
     std::string messages;

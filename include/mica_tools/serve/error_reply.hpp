@@ -19,6 +19,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace mica::serve {
 
@@ -55,7 +56,8 @@ enum class Api : std::uint8_t { openai, anthropic, ollama };
     return {Cause::unavailable,
             "the server has no memory left for this request; send a shorter one, or later"};
   const auto* own = dynamic_cast<const Error*>(&error);
-  if (own == nullptr) return {Cause::failed, "the server failed at this request; its log has no more either"};
+  if (own == nullptr)
+    return {Cause::failed, "the server failed at this request by a mistake of its own; please report it"};
   switch (own->code()) {
     case ErrorCode::usage:
     case ErrorCode::limit:

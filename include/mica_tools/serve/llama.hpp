@@ -165,10 +165,8 @@ struct LlamaForm {
     out["generation_settings"]["n_ctx"] = job.model->card().n_ctx;
     out["prompt"] = prompts[i];
     out["truncated"] = ended.reason == StopReason::context_full;
-    const bool word = ended.reason == StopReason::stop_text;
-    out["stop_type"] = finish_reason(ended) == "length" ? "limit" : word ? "word" : "eos";
-    // Limit: of several stop texts it is not known which one ended the answer.
-    if (!word || job.stop.size() == 1) out["stopping_word"] = word ? job.stop[0] : std::string();
+    out["stop_type"] = finish_reason(ended) == "length" ? "limit" : ended.stop.empty() ? "eos" : "word";
+    out["stopping_word"] = ended.stop;
     out["timings"] = timings_of({&ended, 1});
     return out;
   }

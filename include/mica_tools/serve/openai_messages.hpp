@@ -68,7 +68,12 @@ namespace detail {
     variables.erase("enable_thinking");
   }
   if (const auto effort = fields.text("reasoning_effort")) {
-    if (*effort == "none") out.thinking = false;
+    constexpr std::array<std::string_view, 6> efforts = {"none", "minimal", "low", "medium", "high", "xhigh"};
+    if (std::find(efforts.begin(), efforts.end(), *effort) == efforts.end())
+      refuse_field(
+          fields.place("reasoning_effort"),
+          join("found '", escaped(*effort, 40), "', allowed: none, minimal, low, medium, high, xhigh"));
+    if (!out.thinking) out.thinking = *effort != "none";
     if (*effort != "none") variables["reasoning_effort"] = *effort;
   }
   if (!variables.empty()) out.variables = dump(variables);

@@ -10,10 +10,11 @@
 #include "mica_tools/serve/stream.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>

@@ -7,6 +7,7 @@
 #include "mica_tools/serve/openai_parts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <string>
