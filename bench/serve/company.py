@@ -56,6 +56,13 @@ def gaps_of(results):
     return [b - a for _, times, _ in results for a, b in zip(times, times[1:])]
 
 
+def words_for(server, tokens):
+    """The words of a prompt of about so many tokens."""
+    words = 100
+    reply = server.post('/v1/completions', {'prompt': text_of(3, words), 'max_tokens': 1})
+    return round(tokens * words / reply['usage']['prompt_tokens'])
+
+
 def measure(server, writers, tokens, long_words):
     row = {'writers': writers}
     quiet, _ = together(server, [body_of(100 + i, tokens) for i in range(writers)])
@@ -85,7 +92,7 @@ def main():
     parser.add_argument('urls', nargs='+')
     parser.add_argument('--writers', default='1,2,4,8,16')
     parser.add_argument('--tokens', type=int, default=128)
-    parser.add_argument('--long', type=int, default=4000)
+    parser.add_argument('--long', type=int, default=4000, help='tokens of the prompt')
     parser.add_argument('--json')
     options = parser.parse_args()
     servers = {url: Server(url) for url in options.urls}
@@ -100,7 +107,7 @@ def main():
           f'{"busy p50":>10}{"p99 ms":>8}{"prompt s":>10}')
     for writers in map(int, options.writers.split(',')):
         for url, server in servers.items():
-            row = measure(server, writers, options.tokens, options.long)
+            row = measure(server, writers, options.tokens, words_for(server, options.long) if options.long else 0)
             results[url]['rows'].append(row)
             print(f'{url[-27:]:28}{writers:8}{row["tokens_per_second"]:9.1f}{row["first_token_p50_s"]:11.2f}'
                   f'{row["first_token_p99_s"]:8.2f}{row["between_p50_ms"]:9.1f}{row["between_p99_ms"]:8.1f}'
