@@ -149,10 +149,10 @@ TEST_CASE("what a message cannot do is refused by name") {
     CHECK(server.service.jobs.empty());
   };
   refused(R"("system":"a")", "messages: is missing", 400);
-  refused(hi + R"(,"tools":[{"name":"f"}])", "tools: ", 501);
-  refused(hi + R"(,"tool_choice":{"type":"any"})", "tool_choice: ", 501);
-  refused(hi + R"(,"container":"c")", "container: ", 501);
-  refused(hi + R"(,"output_config":{"format":{"type":"json_schema"}})", "output_config.format: ", 501);
+  refused(hi + R"(,"tools":[{"name":"f"}])", "tools: ", 400);
+  refused(hi + R"(,"tool_choice":{"type":"any"})", "tool_choice: ", 400);
+  refused(hi + R"(,"container":"c")", "container: ", 400);
+  refused(hi + R"(,"output_config":{"format":{"type":"json_schema"}})", "output_config.format: ", 400);
   refused(hi + R"(,"output_config":{"effort":"none"})", "output_config.effort: ", 400);
   refused(hi + R"(,"thinking":{"type":"enabled"})", "thinking.budget_tokens: is missing", 400);
   refused(hi + R"(,"thinking":{"type":"enabled","budget_tokens":2000})", "thinking.budget_tokens: is 2000",
@@ -161,9 +161,9 @@ TEST_CASE("what a message cannot do is refused by name") {
   refused(hi + R"(,"wishes":1)", "wishes: ", 400);
   refused(R"("messages":[{"role":"tool","content":"a"}])", "messages[0].role: ", 400);
   refused(R"("messages":[{"role":"user","content":[{"type":"image"}]}])",
-          "messages[0].content[0].type: ", 501);
+          "messages[0].content[0].type: ", 400);
   refused(R"("messages":[{"role":"assistant","content":[{"type":"tool_use"}]}])",
-          "messages[0].content[0].type: ", 501);
+          "messages[0].content[0].type: ", 400);
   Server server;
   const HttpReply reply = server.router.handle(post("/v1/messages", R"({"model":"tiny",)" + hi + "}"));
   CHECK(reply.status == 400);

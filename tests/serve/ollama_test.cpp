@@ -175,7 +175,7 @@ TEST_CASE("models are listed with what Ollama's clients read") {
   CHECK(running["models"][0]["context_length"] == 512);
   CHECK(running["models"][0]["expires_at"] == "2999-12-31T00:00:00Z");
   CHECK(running["models"][0]["size_vram"] == 0);
-  CHECK(server.get("/api/version") == Json{{"version", "1.2.3"}});
+  CHECK(server.get("/api/version") == Json{{"version", "0.12.0+mica.1.2.3"}});
 }
 
 TEST_CASE("a model is described") {
@@ -218,21 +218,21 @@ TEST_CASE("what Ollama's API cannot do here is refused by name") {
     CHECK(server.service.jobs.empty());
   };
   const std::string hi = R"(,"messages":[{"role":"user","content":"Hi"}])";
-  refused("/api/chat", hi + R"(,"tools":[{}])", "tools: ", 501);
-  refused("/api/chat", hi + R"(,"format":"json")", "format: ", 501);
+  refused("/api/chat", hi + R"(,"tools":[{}])", "tools: ", 400);
+  refused("/api/chat", hi + R"(,"format":"json")", "format: ", 400);
   refused("/api/chat", hi + R"(,"options":{"num_ctx":4096})", "options.num_ctx: is 4096; ", 400);
   refused("/api/chat", hi + R"(,"options":{"wishes":1})", "options.wishes: ", 400);
-  refused("/api/chat", hi + R"(,"options":{"penalize_newline":false})", "options.penalize_newline: ", 501);
+  refused("/api/chat", hi + R"(,"options":{"penalize_newline":false})", "options.penalize_newline: ", 400);
   refused("/api/chat", hi + R"(,"keep_alive":"soon")", "keep_alive: ", 400);
   refused("/api/chat", hi + R"(,"think":"hard")", "think: ", 400);
   refused("/api/chat", hi + R"(,"prompt":"a")", "prompt: ", 400);
   refused("/api/chat", R"(,"messages":[{"role":"user","content":"a","images":["x"]}])",
-          "messages[0].images: ", 501);
-  refused("/api/chat", R"(,"messages":[{"role":"tool","content":"a"}])", "messages[0].role: ", 501);
-  refused("/api/generate", R"(,"prompt":"a","suffix":"b")", "suffix: ", 501);
-  refused("/api/generate", R"(,"prompt":"a","template":"b")", "template: ", 501);
-  refused("/api/generate", R"(,"prompt":"a","context":[1])", "context: ", 501);
-  refused("/api/generate", R"(,"prompt":"a","images":["x"])", "images: ", 501);
+          "messages[0].images: ", 400);
+  refused("/api/chat", R"(,"messages":[{"role":"tool","content":"a"}])", "messages[0].role: ", 400);
+  refused("/api/generate", R"(,"prompt":"a","suffix":"b")", "suffix: ", 400);
+  refused("/api/generate", R"(,"prompt":"a","template":"b")", "template: ", 400);
+  refused("/api/generate", R"(,"prompt":"a","context":[1])", "context: ", 400);
+  refused("/api/generate", R"(,"prompt":"a","images":["x"])", "images: ", 400);
   refused("/api/generate", R"(,"prompt":"a","system":"b","raw":true)", "system: ", 400);
   for (const char* path :
        {"/api/embed", "/api/embeddings", "/api/pull", "/api/push", "/api/create", "/api/copy"})

@@ -87,6 +87,7 @@ TEST_CASE("each cause has its status and its word in each API") {
                       {Cause::busy, 429, "rate_limit_error", "rate_limit_error"},
                       {Cause::failed, 500, "server_error", "api_error"},
                       {Cause::unsupported, 501, "not_supported_error", "invalid_request_error"},
+                      {Cause::option, 400, "not_supported_error", "invalid_request_error"},
                       {Cause::unavailable, 503, "unavailable_error", "overloaded_error"}};
   for (const Row& row : rows) {
     CAPTURE(row.status);

@@ -35,16 +35,23 @@ enum class Api : std::uint8_t { openai, anthropic, ollama };
 /// The word for a cause in the field `type`.
 [[nodiscard]] constexpr std::string_view type_of(Api api, Cause cause) noexcept {
   constexpr std::string_view openai[] = {
-      "invalid_request_error", "exceed_context_size_error", "invalid_request_error",
-      "authentication_error",  "permission_error",          "not_found_error",
-      "invalid_request_error", "invalid_request_error",     "rate_limit_error",
-      "server_error",          "not_supported_error",       "unavailable_error"};
-  constexpr std::string_view anthropic[] = {"invalid_request_error", "invalid_request_error",
-                                            "invalid_request_error", "authentication_error",
-                                            "permission_error",      "not_found_error",
-                                            "invalid_request_error", "request_too_large",
-                                            "rate_limit_error",      "api_error",
-                                            "invalid_request_error", "overloaded_error"};
+      "invalid_request_error", "exceed_context_size_error", "invalid_request_error", "not_supported_error",
+      "authentication_error",  "permission_error",          "not_found_error",       "invalid_request_error",
+      "invalid_request_error", "rate_limit_error",          "server_error",          "not_supported_error",
+      "unavailable_error"};
+  constexpr std::string_view anthropic[] = {"invalid_request_error",
+                                            "invalid_request_error",
+                                            "invalid_request_error",
+                                            "invalid_request_error",
+                                            "authentication_error",
+                                            "permission_error",
+                                            "not_found_error",
+                                            "invalid_request_error",
+                                            "request_too_large",
+                                            "rate_limit_error",
+                                            "api_error",
+                                            "invalid_request_error",
+                                            "overloaded_error"};
   const auto i = static_cast<std::size_t>(cause);
   return api == Api::anthropic ? anthropic[i] : openai[i];
 }

@@ -115,7 +115,7 @@ class Fields {
   void allow_only(std::string_view name, const Values&... values) {
     const Json* const value = find(name);
     if (value == nullptr || ((*value == Json(values)) || ...)) return;
-    refuse_field(place(name), "is not supported by this server", Cause::unsupported);
+    refuse_field(place(name), "is not supported by this server", Cause::option);
   }
   /// Raises Refusal (invalid) for the first field that was not read.
   void refuse_others() const {

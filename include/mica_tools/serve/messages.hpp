@@ -21,7 +21,7 @@ namespace mica::serve {
   const std::string type = part.text("type").value_or("");
   if (std::find(types.begin(), types.end(), type) == types.end())
     refuse_field(part.place("type"), join("found '", escaped(type, 40), "', but this server reads text only"),
-                 Cause::unsupported);
+                 Cause::option);
   const auto text = part.text("text");
   if (!text) refuse_field(part.place("text"), "is missing");
   part.accept("cache_control");  // of Anthropic: the prefix cache of this server needs no mark

@@ -46,7 +46,7 @@ inline void add_ollama_message(const Json& json, const std::string& place, std::
   if (role != "system" && role != "user" && role != "assistant")
     refuse_field(message.place("role"),
                  join("found '", escaped(role, 40), "', allowed: system, user, assistant"),
-                 role == "tool" ? Cause::unsupported : Cause::invalid);
+                 role == "tool" ? Cause::option : Cause::invalid);
   message.allow_only("images", Json::array());
   message.allow_only("tool_calls", Json::array());
   message.allow_only("tool_name", "");
@@ -288,7 +288,8 @@ inline void add_ollama(Router& router, Service& service, const RouteOptions& opt
   add("GET", "/api/tags", [&service](const HttpRequest&) { return ollama_tags(service); });
   add("GET", "/api/ps", [&service](const HttpRequest&) { return ollama_ps(service); });
   add("GET", "/api/version", [version = options.version](const HttpRequest&) {
-    return json_reply({{"version", version}});
+    // Clients compare it with Ollama's versions, to see what a server can do.
+    return json_reply({{"version", "0.12.0+mica." + version}});
   });
   const auto refuse = [](const char* reason) {
     return [reason](const HttpRequest& request) -> HttpReply {

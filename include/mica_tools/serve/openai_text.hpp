@@ -32,8 +32,7 @@ namespace detail {
       out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
       continue;
     }
-    if (part.is_object())
-      refuse_field(place, "is an object; this server reads text only", Cause::unsupported);
+    if (part.is_object()) refuse_field(place, "is an object; this server reads text only", Cause::option);
     if (!part.is_number() || !value.is_array())
       refuse_field(place, join("must be text or tokens, not ", type_name(part)));
     const double id = part.get<double>();
@@ -91,7 +90,7 @@ namespace detail {
   job.scores = top.has_value();
   job.top_tokens = static_cast<std::size_t>(top.value_or(0));
   const bool echo = fields.flag("echo").value_or(false);
-  if (echo && top) refuse_field("logprobs", "is not supported together with echo", Cause::unsupported);
+  if (echo && top) refuse_field("logprobs", "is not supported together with echo", Cause::option);
   fields.allow_only("best_of", 1);
   fields.allow_only("suffix", "");
   std::vector<Prompt> prompts = read_prompts(fields, *job.model);

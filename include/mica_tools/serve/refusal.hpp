@@ -19,6 +19,7 @@ enum class Cause : std::uint8_t {
   invalid,       ///< 400: a field is missing, has the wrong type, or is out of range
   too_long,      ///< 400: the prompt is longer than the context
   too_large,     ///< 400: the request never fits the memory budget
+  option,        ///< 400: an option or a part that this server does not have
   unauthorised,  ///< 401: no API key, or a wrong one
   forbidden,     ///< 403: a Host or an Origin that is not allowed
   not_found,     ///< 404: no such route, model or file
@@ -26,13 +27,13 @@ enum class Cause : std::uint8_t {
   body_limit,    ///< 413: the body is longer than the server accepts
   busy,          ///< 429: the queue is full; retry_after says when to come again
   failed,        ///< 500: the server could not do it
-  unsupported,   ///< 501: a feature that this server does not have
+  unsupported,   ///< 501: a route that this server does not have
   unavailable,   ///< 503: the server is stopping, or a model is being loaded
 };
 
 /// The HTTP status of a cause.
 [[nodiscard]] constexpr int status_of(Cause cause) noexcept {
-  constexpr int statuses[] = {400, 400, 400, 401, 403, 404, 405, 413, 429, 500, 501, 503};
+  constexpr int statuses[] = {400, 400, 400, 400, 401, 403, 404, 405, 413, 429, 500, 501, 503};
   return statuses[static_cast<std::size_t>(cause)];
 }
 
@@ -60,6 +61,7 @@ class Refusal : public Error {
       case Cause::failed:
       case Cause::unavailable:
         return ErrorCode::failed;
+      case Cause::option:
       case Cause::unsupported:
         return ErrorCode::unsupported;
       default:

@@ -57,10 +57,10 @@ inline void add_item(const Json& json, const std::string& place, std::string& th
     return item.refuse_others();
   }
   if (type == "item_reference")
-    refuse_field(item.place("type"), "this server stores nothing: send the item itself", Cause::unsupported);
+    refuse_field(item.place("type"), "this server stores nothing: send the item itself", Cause::option);
   if (type != "message")
     refuse_field(item.place("type"), join("found '", escaped(type, 40), "', supported: message, reasoning"),
-                 Cause::unsupported);
+                 Cause::option);
   const std::string role = item.text("role").value_or("");
   if (role != "user" && role != "assistant" && role != "system" && role != "developer")
     refuse_field(item.place("role"),
@@ -122,8 +122,7 @@ inline void refuse_features(Fields& fields) {
   for (const char* const name : {"user", "store", "prompt_cache_retention"}) fields.accept(name);
   for (const char* const name : {"previous_response_id", "conversation", "prompt"}) {
     if (fields.find(name) != nullptr)
-      refuse_field(name, "this server stores nothing: send the whole conversation as input",
-                   Cause::unsupported);
+      refuse_field(name, "this server stores nothing: send the whole conversation as input", Cause::option);
   }
   fields.allow_only("tools", Json::array());
   fields.allow_only("tool_choice", "auto", "none");
@@ -156,7 +155,7 @@ inline void read_scores(Fields& fields, Job& job) {
         refuse_field("include",
                      join("found ", escaped(dump(each), 60),
                           ", supported: message.output_text.logprobs, reasoning.encrypted_content"),
-                     Cause::unsupported);
+                     Cause::option);
       }
     }
   }
