@@ -6,7 +6,7 @@
 
 Several servers are measured in turns. First it checks that an answer is the same alone and beside seven others
 (temperature 0); a server for which it is not is marked. Then, for each number of writers: tokens per second
-together, time to the first token, and time between tokens (p50, p99), quiet, and while a prompt of --long tokens
+together while all of them write, time to the first token, and time between tokens (p50, p99), quiet, and while a prompt of --long tokens
 is read."""
 import argparse
 import json
@@ -23,7 +23,7 @@ def text_of(seed, words):
     return ' '.join(WORDS[(seed * 7 + i * (seed % 5 + 1)) % len(WORDS)] for i in range(words))
 
 
-def body_of(seed, tokens, words=40):
+def body_of(seed, tokens, words=8):
     return {'prompt': f'Story {seed}: ' + text_of(seed, words), 'max_tokens': tokens, 'temperature': 0,
             'seed': 1, 'ignore_eos': True}
 
@@ -52,6 +52,14 @@ def together(server, bodies, long_prompt=None):
     return results, extra
 
 
+def speed_of(results):
+    """Tokens per second of all together while all of them write."""
+    begin, end = max(r[1][0] for r in results), min(r[1][-1] for r in results)
+    if begin >= end:
+        return float('nan')
+    return sum(1 for r in results for t in r[1] if begin < t <= end) / (end - begin)
+
+
 def gaps_of(results):
     return [b - a for _, times, _ in results for a, b in zip(times, times[1:])]
 
@@ -66,9 +74,7 @@ def words_for(server, tokens):
 def measure(server, writers, tokens, long_words):
     row = {'writers': writers}
     quiet, _ = together(server, [body_of(100 + i, tokens) for i in range(writers)])
-    begin, end = min(r[1][0] for r in quiet), max(r[1][-1] for r in quiet)
-    written = sum(r[2]['usage']['completion_tokens'] - 1 for r in quiet)
-    row['tokens_per_second'] = written / (end - begin)
+    row['tokens_per_second'] = speed_of(quiet)
     row['first_token_p50_s'] = percentile([r[1][0] for r in quiet], 50)
     row['first_token_p99_s'] = percentile([r[1][0] for r in quiet], 99)
     row['between_p50_ms'] = 1000 * percentile(gaps_of(quiet), 50)
@@ -91,7 +97,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('urls', nargs='+')
     parser.add_argument('--writers', default='1,2,4,8,16')
-    parser.add_argument('--tokens', type=int, default=128)
+    parser.add_argument('--tokens', type=int, default=192)
     parser.add_argument('--long', type=int, default=4000, help='tokens of the prompt')
     parser.add_argument('--json')
     options = parser.parse_args()
