@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several writers at a time on one server, while a long prompt is read.
 
-  bench/serve/company.py URL [URL...] [--writers 1,2,4,8,16] [--tokens 128] [--long 4000] [--json FILE]
+  bench/serve/company.py URL [URL...] [--writers 1,2,4,8,16] [--tokens 192] [--long 4000] [--json FILE]
 
 Several servers are measured in turns. First it checks that an answer is the same alone and beside seven others
 (temperature 0); a server for which it is not is marked. Then, for each number of writers: tokens per second
-together while all of them write, time to the first token, and time between tokens (p50, p99), quiet, and while a prompt of --long tokens
-is read."""
+together while all of them write, time to the first token, and time between tokens (p50, p99), quiet, and while a
+prompt of --long tokens is read."""
 import argparse
 import json
 import os
