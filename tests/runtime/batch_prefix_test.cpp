@@ -147,6 +147,37 @@ TEST_CASE("a marked prompt is stored where the next one divides from it, on ever
   is_stored_at_marks(hybrid);
 }
 
+TEST_CASE("a sequence that waits for one that is cancelled goes on by itself") {
+  const TinyModel tiny = talking_dense();
+  exec::Inline executor;
+  Transformer<arch::Llama, WithKv<kv::Paged<>>> model(tiny.document(), executor, options);
+  using M = decltype(model);
+  const auto ids = prompt(200, 9, 1);
+  const std::vector<TokenId> expected = [&] {
+    Session<M> session(model);
+    sample::Standard<> sampler({.temperature = 0}, talking_vocabulary);
+    return generate(session, bytes(), sampler, ids, how, [](std::string_view) { return true; }).tokens;
+  }();
+  for (const std::size_t steps : {0u, 1u, 2u}) {
+    Batch<M, text::Spm> batch(model, bytes(), {.prompt_tokens = 40, .reuse_prefixes = true});
+    std::atomic<bool> cancel{false};
+    GenerateOptions leaving = how;
+    leaving.cancel = &cancel;
+    Session<M> first(model), second(model);
+    sample::Standard<> greedy({.temperature = 0}, talking_vocabulary),
+        other({.temperature = 0}, talking_vocabulary);
+    const auto any = [](std::string_view) { return true; };
+    const auto leaver = batch.add(first, greedy, ids, leaving, any);
+    const auto stayer = batch.add(second, other, ids, how, any);
+    for (std::size_t i = 0; i < steps; ++i) batch.step();
+    cancel = true;
+    while (batch.step()) {
+    }
+    CHECK(batch.remove(leaver).reason == StopReason::cancelled);
+    CHECK(batch.remove(stayer).tokens == expected);
+  }
+}
+
 TEST_CASE("a batch takes memory from sessions that nobody feeds before anybody goes without") {
   const TinyModel tiny = talking_dense();
   exec::Inline executor;

@@ -216,11 +216,15 @@ class Batch {
   void choose_tokens() {
     turn_.clear();
     feeds_.clear();
-    std::size_t writers = 0, readers = 0, left = model_.chunk();
+    readers_.clear();
+    std::size_t writers = 0, left = model_.chunk();
     for (const auto& member : members_) {
       take_prefix(*member);
       if (member->generation.over() || waits(*member)) continue;
-      ++(member->generation.reads() ? readers : writers);
+      if (member->generation.reads())
+        readers_.push_back(member.get());
+      else
+        ++writers;
     }
     const bool beside = writers > 0;
     for (const auto& member : members_) {
@@ -228,11 +232,10 @@ class Batch {
       left -= ask(*member, left - --writers);
     }
     if (beside) left = std::min(left, options_.prompt_tokens);
-    for (const auto& member : members_) {
-      if (member->generation.over() || !member->generation.reads() || waits(*member)) continue;
-      const std::size_t share = ceil_div(left, readers);
-      --readers;
-      if (share > 0) left -= ask(*member, share);
+    // One that waited for a member whose answer ask() ends is not among them: its turn is the next step.
+    for (std::size_t i = 0; i < readers_.size(); ++i) {
+      const std::size_t share = ceil_div(left, readers_.size() - i);
+      if (share > 0) left -= ask(*readers_[i], share);
     }
   }
 
@@ -304,6 +307,7 @@ class Batch {
   NoDrafter undrafted_;
   Members members_;  // in the order in which they came
   Id next_id_ = 0;
+  std::vector<Member*> readers_;                         // the members with a prompt to read in the step
   std::vector<Member*> turn_;                            // the members in the step
   std::vector<typename SharedStep<Model>::Feed> feeds_;  // the tokens of each
   std::vector<std::size_t> rows_;
