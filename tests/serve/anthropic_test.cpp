@@ -97,15 +97,18 @@ TEST_CASE("thoughts are shown where a client asks for them") {
 
 TEST_CASE("a message has the reason of its end, and the text that ended it") {
   Server server;
-  const auto end = [&](StopReason reason) {
+  const auto end = [&](StopReason reason, const char* text = "") {
     Ended ended = FakeService::ended(reason);
-    if (reason == StopReason::stop_text) ended.stop = "END";
+    ended.stop = text;
     server.service.script = {Begun{7, 3}, Text{"a", {}}, ended};
     return json_of(server.ask(hi + R"(,"stop_sequences":["END","STOP"])"));
   };
-  const Json stopped = end(StopReason::stop_text);
+  const Json stopped = end(StopReason::stop_text, "END");
   CHECK(stopped["stop_reason"] == "stop_sequence");
   CHECK(stopped["stop_sequence"] == "END");
+  const Json turned = end(StopReason::stop_text);  // by a text of the chat format
+  CHECK(turned["stop_reason"] == "end_turn");
+  CHECK(turned["stop_sequence"].is_null());
   CHECK(end(StopReason::length)["stop_reason"] == "max_tokens");
   CHECK(end(StopReason::context_full)["stop_reason"] == "model_context_window_exceeded");
   CHECK(end(StopReason::end_of_text)["stop_sequence"].is_null());
@@ -149,6 +152,7 @@ TEST_CASE("what a message cannot do is refused by name") {
     CHECK(server.service.jobs.empty());
   };
   refused(R"("system":"a")", "messages: is missing", 400);
+  refused(R"("system":"a","messages":[])", "messages: must be an array with one message", 400);
   refused(hi + R"(,"tools":[{"name":"f"}])", "tools: ", 400);
   refused(hi + R"(,"tool_choice":{"type":"any"})", "tool_choice: ", 400);
   refused(hi + R"(,"container":"c")", "container: ", 400);

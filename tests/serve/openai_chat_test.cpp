@@ -239,6 +239,16 @@ TEST_CASE("options reach the job, and defaults are the server's") {
   CHECK(chat.service.jobs[2].sampler.seed != chat.service.jobs[3].sampler.seed);
 }
 
+TEST_CASE("a request without a seed has that of the server") {
+  RouteOptions options;
+  options.sampler.seed = 0;
+  Chat chat(options);
+  for (const char* fields : {"", "\"seed\":7", "\"seed\":-1"}) CHECK(chat.ask(fields).status == 200);
+  CHECK(chat.service.jobs[0].sampler.seed == 0);
+  CHECK(chat.service.jobs[1].sampler.seed == 7);
+  CHECK(chat.service.jobs[2].sampler.seed > 0);
+}
+
 TEST_CASE("each option that is wrong or unknown is refused by name, and nothing is submitted") {
   struct Row {
     std::string field;

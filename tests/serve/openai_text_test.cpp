@@ -62,7 +62,7 @@ TEST_CASE("a whole answer and a stream have OpenAI's older form") {
   CHECK(body["usage"]["total_tokens"] == 9);
   CHECK(texts.service.jobs[0].max_tokens == 4);
   const std::string stream = texts.stream("\"prompt\":\"a\",\"echo\":true");
-  CHECK(stream.find(R"("choices":[{"index":0,"text":"<s>a","logprobs":null,"finish_reason":null}]})") !=
+  CHECK(stream.find(R"("choices":[{"index":0,"text":"a","logprobs":null,"finish_reason":null}]})") !=
         std::string::npos);
   CHECK(stream.find("\"text\":\" world\"") != std::string::npos);
   CHECK(stream.find("\"timings\":{") != std::string::npos);
@@ -73,8 +73,8 @@ TEST_CASE("echo puts the prompt before the answer, for each prompt its own") {
   const Texts texts;
   const Json body = json_of(texts.ask("\"prompt\":[\"a\",\"b\"],\"n\":2,\"echo\":true"));
   REQUIRE(body["choices"].size() == 4);
-  CHECK(body["choices"][1]["text"] == "<s>aHello world");
-  CHECK(body["choices"][3]["text"] == "<s>bHello world");
+  CHECK(body["choices"][1]["text"] == "aHello world");
+  CHECK(body["choices"][3]["text"] == "bHello world");
   CHECK(body["choices"][3]["index"] == 3);
   CHECK(body["usage"]["prompt_tokens"] == 14);
   CHECK(body["usage"]["completion_tokens"] == 8);

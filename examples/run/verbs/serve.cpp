@@ -4,6 +4,7 @@
 #include "answer_options.hpp"
 #include "console.hpp"
 #include "mica/budget/size.hpp"
+#include "mica_tools/serve/route_options.hpp"
 #include "mica_tools/serve/scheduler.hpp"
 #include "remote.hpp"
 #include "serve/file_loader.hpp"
@@ -54,8 +55,7 @@ class Serve final : public AnswerVerb {
 
 void Serve::declare(Flags& flags) {
   add_model(flags);
-  flags.words(more_, "MODEL",
-              "further models, or folders of models; each is loaded when it is asked for");
+  flags.words(more_, "MODEL", "further models, or folders of models; each is loaded when it is asked for");
   flags.group("Server");
   flags.text("--host", listen_.host, "HOST", "the address to listen on; 0.0.0.0: every one of this machine");
   flags.number("--port", listen_.port, {0, 65535}, "the port to listen on; 0: a free one, which is printed");
@@ -141,6 +141,7 @@ int Serve::run() {
   if (!key_file_.empty()) add_keys(key_file_);
   web_.host = listen_.host;
   web_.sampler = sampler;
+  web_.sampler.seed = seed >= 0 ? static_cast<std::uint64_t>(seed) : serve::any_seed;
   web_.parallel = scheduler_.parallel;
   web_.version = MICA_PROGRAM_VERSION;
   listen_.max_body = max_body_mib_ << 20;

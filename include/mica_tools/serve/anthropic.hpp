@@ -117,7 +117,8 @@ inline void refuse_other_features(Fields& fields) {
   if (const Json* const system = fields.find("system"))
     out.conversation.messages.push_back({"system", content_text(*system, "system")});
   const Json& messages = fields.need("messages");
-  if (!messages.is_array()) fields.refuse_type("messages", "an array", messages);
+  if (!messages.is_array() || messages.empty())
+    refuse_field(fields.place("messages"), "must be an array with one message at least");
   for (std::size_t i = 0; i < messages.size(); ++i)
     add_message(messages[i], join("messages[", i, "]"), out.conversation.messages);
   const auto max_tokens = fields.integer("max_tokens", 1, std::int64_t{1} << 40);

@@ -63,8 +63,8 @@ class MessageWriter {
   bool end(const Ended& ended, std::size_t thoughts) {
     if (!open_ && message_["content"].empty()) open(false);  // clients expect a block, though it be empty
     close();
-    message_["stop_reason"] = stop_reason(ended.reason);
-    if (ended.reason == StopReason::stop_text) message_["stop_sequence"] = ended.stop;
+    message_["stop_reason"] = stop_reason(ended);
+    if (!ended.stop.empty()) message_["stop_sequence"] = ended.stop;
     message_["usage"] = usage(ended.prompt_tokens, ended.cached_tokens, ended.answer_tokens, thoughts);
     Json event = {{"type", "message_delta"}};
     for (const char* const name : {"stop_reason", "stop_sequence", "stop_details", "container"})
@@ -76,10 +76,10 @@ class MessageWriter {
   [[nodiscard]] const Json& message() const noexcept { return message_; }
 
  private:
-  [[nodiscard]] static std::string_view stop_reason(StopReason reason) noexcept {
-    if (reason == StopReason::stop_text) return "stop_sequence";
-    if (reason == StopReason::length) return "max_tokens";
-    return reason == StopReason::context_full ? "model_context_window_exceeded" : "end_turn";
+  [[nodiscard]] static std::string_view stop_reason(const Ended& ended) noexcept {
+    if (!ended.stop.empty()) return "stop_sequence";  // a text of the request, and not of the chat format
+    if (ended.reason == StopReason::length) return "max_tokens";
+    return ended.reason == StopReason::context_full ? "model_context_window_exceeded" : "end_turn";
   }
   /// The API counts tokens of the prompt as read or as cached, and not twice.
   [[nodiscard]] static Json usage(std::size_t prompt, std::size_t cached, std::size_t answer,

@@ -80,6 +80,13 @@ namespace detail {
   return {{"tokens", names}, {"token_logprobs", values}, {"top_logprobs", tops}, {"text_offset", offsets}};
 }
 
+/// The text of a prompt, without BOS, which the server adds.
+[[nodiscard]] inline std::string echoed(const Prompt& prompt, const ServedModel& model) {
+  std::string text = model.decode(prompt.tokens);
+  if (text.starts_with(model.card().bos)) text.erase(0, model.card().bos.size());
+  return text;
+}
+
 [[nodiscard]] inline HttpReply text_completion(Service& service, const RouteOptions& options,
                                                const HttpRequest& request) {
   const Json body = parse_body(request);
@@ -99,7 +106,7 @@ namespace detail {
   std::vector<Job> jobs;
   std::vector<std::string> beginnings;  // of the text of each answer
   for (Prompt& prompt : prompts) {
-    if (echo) beginnings.insert(beginnings.end(), form.n, job.model->decode(prompt.tokens));
+    if (echo) beginnings.insert(beginnings.end(), form.n, echoed(prompt, *job.model));
     job.prompt = std::move(prompt);
     add_jobs(jobs, job, form.n);
   }

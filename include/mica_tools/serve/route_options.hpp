@@ -7,12 +7,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace mica::serve {
 
+/// The number of llama-server for a seed that is random for each request.
+inline constexpr std::uint64_t any_seed = 0xFFFFFFFF;
+
 struct RouteOptions {
-  sample::SamplerOptions sampler = {};  // where a request has no value
+  sample::SamplerOptions sampler = {.seed = any_seed};  // where a request has no value
   std::size_t max_tokens = 0;   // of an answer whose request has no maximum; 0: to the end of the context
   std::size_t max_running = 1;  // answers at the same time, for total_slots of /props
   std::string version = {};     // of the program

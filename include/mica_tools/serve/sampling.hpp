@@ -6,6 +6,7 @@
 
 #include "mica/sample/sampler_options.hpp"
 #include "mica_tools/serve/fields.hpp"
+#include "mica_tools/serve/route_options.hpp"
 #include "mica_tools/serve/served_model.hpp"
 
 #include <algorithm>
@@ -194,7 +195,7 @@ inline void read_order(Fields& fields, std::vector<sample::Stage>& order) {
 }
 
 /// Reads the fields of sampling, and ignore_eos, into a job whose model and defaults are set. A seed that is
-/// missing, negative or 4294967295 (llama-server's -1) is random.
+/// negative or any_seed is random.
 inline void read_sampling(Fields& fields, Job& job) {
   using detail::read_into;
   const ServedModel& model = *job.model;
@@ -222,9 +223,10 @@ inline void read_sampling(Fields& fields, Job& job) {
   detail::read_biases(fields, model, s.logit_bias);
   detail::read_order(fields, s.order);
   fields.allow_only("min_keep", 0);
-  constexpr std::int64_t max_seed = std::int64_t{1} << 53, llama_random = 0xFFFFFFFF;
-  const auto seed = fields.integer("seed", -max_seed, max_seed);
-  s.seed = !seed || *seed < 0 || *seed == llama_random ? random_seed() : static_cast<std::uint64_t>(*seed);
+  constexpr std::int64_t max_seed = std::int64_t{1} << 53;
+  if (const auto seed = fields.integer("seed", -max_seed, max_seed))
+    s.seed = *seed < 0 ? any_seed : static_cast<std::uint64_t>(*seed);
+  if (s.seed == any_seed) s.seed = random_seed();
   if (const auto ignore = fields.flag("ignore_eos")) job.stop_at_end = !*ignore;
 }
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the files of Python clients share: cases, and the server's own numbers."""
+
+import json
+import os
+import sys
+import time
+import traceback
+import urllib.request
+
+URL = os.environ["MICA_URL"]
+MODEL = "sentences"  # an answer ends at a full stop
+LONG = "fairy"  # an answer ends at the end of a tale, or not at all
+cases = []
+
+
+def case(function):
+    """A check of one client; its name is printed."""
+    cases.append(function)
+    return function
+
+
+def run_cases(kind):
+    """Runs all cases, prints a line for each, and ends with 1 when one fails."""
+    failed = 0
+    for function in cases:
+        name = f"{kind}: {function.__name__.replace('_', ' ')}"
+        try:
+            function()
+            print(f"ok      {name}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAILED  {name}", flush=True)
+            traceback.print_exc()
+    sys.exit(1 if failed else 0)
+
+
+def get(path):
+    with urllib.request.urlopen(URL + path, timeout=30) as reply:
+        return reply.read().decode()
+
+
+def running():
+    """Answers that run or wait."""
+    return [slot for slot in json.loads(get("/slots")) if slot["state"] != "idle"]
+
+
+def cancelled():
+    """Answers that ended because their client left, so far."""
+    for line in get("/metrics").splitlines():
+        if line.startswith("mica_answers_total") and 'cancelled"' in line:
+            return int(float(line.split()[-1]))
+    raise AssertionError("/metrics does not count cancelled answers")
+
+
+def leaves(begin):
+    """begin() opens a long stream and leaves it. The answer must end by that, long before its last token."""
+    before = cancelled()
+    begin()
+    end = time.monotonic() + 10
+    while running() or cancelled() != before + 1:
+        assert time.monotonic() < end, f"{cancelled() - before} answers were cancelled; running: {running()}"
+        time.sleep(0.01)
+
+
+def raised(kind, function):
+    """The exception that function() must raise."""
+    try:
+        function()
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind.__name__} was raised")

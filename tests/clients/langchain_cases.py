@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LangChain's package for OpenAI."""
+
+from importlib.metadata import version
+
+import openai
+from checks import LONG, MODEL, URL, case, leaves, raised, run_cases
+from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_openai import ChatOpenAI, OpenAI
+
+ASK = [SystemMessage("You tell tales."), HumanMessage("Tell me about a king.")]
+
+
+def chat(**others):
+    return ChatOpenAI(**{"base_url": URL + "/v1", "api_key": "none", "model": LONG, "temperature": 0,
+                         "max_tokens": 40, "max_retries": 0, **others})
+
+
+@case
+def a_chat():
+    answer = chat().invoke(ASK)
+    assert answer.content and answer.response_metadata["finish_reason"] == "length"
+    assert answer.usage_metadata["output_tokens"] == 40
+    assert chat(model=MODEL, max_tokens=None).invoke(ASK).response_metadata["finish_reason"] == "stop"
+
+
+@case
+def a_chat_in_chunks():
+    chunks = list(chat(stream_usage=True).stream(ASK))
+    assert len(chunks) > 3
+    whole = sum(chunks[1:], chunks[0])
+    assert whole.content == chat().invoke(ASK).content and whole.usage_metadata["output_tokens"] == 40
+
+
+@case
+def stop_and_logprobs():
+    whole = chat().invoke(ASK).content
+    word = " " + whole.split()[6]
+    assert chat().bind(stop=[word]).invoke(ASK).content == whole[:whole.index(word)]
+    tokens = chat(logprobs=True, top_logprobs=2).invoke(ASK).response_metadata["logprobs"]["content"]
+    assert len(tokens) == 40 and "".join(token["token"] for token in tokens) == whole
+
+
+@case
+def a_response():
+    answer = chat(use_responses_api=True).invoke(ASK)
+    assert answer.text and answer.usage_metadata["output_tokens"] == 40
+    streamed = "".join(chunk.text for chunk in chat(use_responses_api=True).stream(ASK))
+    assert streamed == answer.text
+
+
+@case
+def a_text():
+    model = OpenAI(base_url=URL + "/v1", api_key="none", model=LONG, temperature=0, max_tokens=20, max_retries=0)
+    whole = model.invoke("Once upon a time")
+    assert whole and "".join(model.stream("Once upon a time")) == whole
+
+
+@case
+def errors():
+    raised(openai.NotFoundError, lambda: chat(model="gpt-4").invoke(ASK))
+    raised(openai.BadRequestError, lambda: chat().invoke("word " * 20000))
+    raised(openai.BadRequestError, lambda: chat().bind(top_logprobs=-1).invoke(ASK))
+
+
+@case
+def a_client_leaves():
+    def begin():
+        stream = chat(max_tokens=16000, extra_body={"ignore_eos": True}).stream(ASK)
+        for _ in range(5):
+            next(stream)
+        stream.close()
+    leaves(begin)
+
+
+@case
+def several_at_a_time():
+    asks = [f"Tell me about {what}." for what in ("a fox", "the sea", "a witch", "bread")]
+    assert [a.content for a in chat().batch(asks)] == [chat().invoke(ask).content for ask in asks]
+
+
+run_cases(f"langchain-openai {version('langchain-openai')} (Python)")

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ollama's library for Python."""
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+
+import ollama
+from checks import LONG, MODEL, URL, case, leaves, raised, run_cases
+
+client = ollama.Client(host=URL)
+ASK = [{"role": "user", "content": "Tell me about a king."}]
+
+
+def chat(messages=ASK, model=LONG, stream=False, logprobs=None, **options):
+    return client.chat(model=model, messages=messages, stream=stream, logprobs=logprobs,
+                       top_logprobs=2 if logprobs else None,
+                       options={"temperature": 0, "num_predict": 40, **options})
+
+
+@case
+def models():
+    names = [model.model for model in client.list().models]
+    assert len(names) == 2 and LONG in names[1], names
+    shown = client.show(LONG)
+    assert shown.details.family == "llama" and shown.modelinfo["llama.context_length"] == 256
+    chat()
+    assert LONG in [model.model.removesuffix(":latest") for model in client.ps().models]
+
+
+@case
+def a_chat():
+    answer = chat()
+    assert answer.message.role == "assistant" and answer.message.content and answer.done
+    assert answer.done_reason == "length" and answer.eval_count == 40 and answer.prompt_eval_count > 10
+    assert answer.total_duration >= answer.eval_duration > 0
+    parts = list(chat(stream=True))
+    assert "".join(part.message.content for part in parts) == answer.message.content
+    assert [part.done for part in parts[-2:]] == [False, True] and parts[-1].eval_count == 40
+    assert chat(model=MODEL, num_predict=2000, temperature=0.8).done_reason == "stop"
+
+
+@case
+def a_text():
+    options = {"temperature": 0, "num_predict": 20}
+    whole = client.generate(model=LONG, prompt="Once upon a time", raw=True, options=options)
+    assert whole.response and whole.done_reason == "length"
+    parts = client.generate(model=LONG, prompt="Once upon a time", raw=True, options=options, stream=True)
+    assert "".join(part.response for part in parts) == whole.response
+
+
+@case
+def stop():
+    whole = chat().message.content
+    word = " " + whole.split()[6]
+    answer = chat(stop=["never written", word])
+    assert answer.message.content == whole[:whole.index(word)] and answer.done_reason == "stop"
+
+
+@case
+def logprobs():
+    answer = chat(logprobs=True)
+    assert len(answer.logprobs) == 40 and all(len(token.top_logprobs) == 2 for token in answer.logprobs)
+    assert "".join(token.token for token in answer.logprobs) == answer.message.content
+
+
+@case
+def errors():
+    missing = raised(ollama.ResponseError, lambda: chat(model="llama3"))
+    assert missing.status_code == 404 and "llama3" in missing.error
+    long = raised(ollama.ResponseError, lambda: chat([{"role": "user", "content": "word " * 20000}]))
+    assert long.status_code == 400 and "16384" in long.error
+    assert raised(ollama.ResponseError, lambda: chat(num_predict="all")).status_code == 400
+    assert raised(ollama.ResponseError, lambda: client.embed(model=LONG, input="x")).status_code == 501
+
+
+@case
+def a_client_leaves():
+    def begin():
+        parts = chat(stream=True, num_predict=16000)
+        for _ in range(5):
+            next(parts)
+        parts.close()
+    leaves(begin)
+
+
+@case
+def several_at_a_time():
+    asks = [[{"role": "user", "content": f"Tell me about {what}."}] for what in ("a fox", "the sea", "a witch", "bread")]
+    alone = [chat(ask).message.content for ask in asks]
+    with ThreadPoolExecutor(len(asks)) as pool:
+        assert [answer.message.content for answer in pool.map(chat, asks)] == alone
+
+
+run_cases(f"ollama {version('ollama')} (Python)")

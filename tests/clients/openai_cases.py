@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenAI's library for Python: chats, texts and responses."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+from checks import LONG, MODEL, URL, case, leaves, raised, run_cases
+
+client = openai.OpenAI(base_url=URL + "/v1", api_key="none", max_retries=0)
+ASK = [{"role": "system", "content": "You tell tales."}, {"role": "user", "content": "Tell me about a king."}]
+TALE = {"model": LONG, "messages": ASK, "temperature": 0, "max_tokens": 40}
+
+
+def chat(**others):
+    return client.chat.completions.create(**{**TALE, **others})
+
+
+def text_of(stream):
+    return "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+
+
+@case
+def models():
+    names = [model.id for model in client.models.list()]
+    assert names == [MODEL, LONG], names
+    assert client.models.retrieve(LONG).id == LONG
+
+
+@case
+def a_chat():
+    answer = chat()
+    choice, usage = answer.choices[0], answer.usage
+    assert answer.model == LONG and answer.id.startswith("chatcmpl-") and answer.object == "chat.completion"
+    assert choice.message.role == "assistant" and choice.message.content and choice.finish_reason == "length"
+    assert usage.completion_tokens == 40 and usage.prompt_tokens > 20
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+    again = chat()
+    assert again.choices[0].message.content == choice.message.content
+    assert again.usage.prompt_tokens_details.cached_tokens > 0
+
+
+@case
+def a_chat_ends_by_itself():
+    answer = client.chat.completions.create(model=MODEL, messages=ASK, seed=1)
+    assert answer.choices[0].finish_reason == "stop", answer
+    assert "." not in answer.choices[0].message.content
+
+
+@case
+def a_chat_in_chunks():
+    chunks = list(chat(stream=True, stream_options={"include_usage": True}))
+    assert len(chunks) > 3 and len({chunk.id for chunk in chunks}) == 1
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert text_of(chunks) == chat().choices[0].message.content
+    assert [c.choices[0].finish_reason for c in chunks if c.choices and c.choices[0].finish_reason] == ["length"]
+    assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens == 40
+
+
+@case
+def a_chat_by_the_helper_for_streams():
+    ask = {"model": MODEL, "messages": ASK, "temperature": 0}  # this helper raises where an answer has no end
+    with client.chat.completions.stream(**ask) as stream:
+        kinds = [event.type for event in stream]
+        whole = stream.get_final_completion()
+    assert "content.delta" in kinds and "content.done" in kinds, kinds
+    assert whole.choices[0].message.content == client.chat.completions.create(**ask).choices[0].message.content
+
+
+@case
+def stop():
+    whole = chat().choices[0].message.content
+    word = whole.split()[6]
+    for streams in (False, True):
+        answer = chat(stop=["never written", " " + word], stream=streams)
+        text = text_of(answer) if streams else answer.choices[0].message.content
+        assert text == whole[:whole.index(" " + word)], (text, whole)
+    assert chat(stop=" " + word).choices[0].finish_reason == "stop"
+
+
+@case
+def logprobs():
+    for streams in (False, True):
+        answer = chat(logprobs=True, top_logprobs=3, stream=streams)
+        choices = [c.choices[0] for c in answer if c.choices] if streams else answer.choices
+        tokens = [token for choice in choices if choice.logprobs for token in choice.logprobs.content]
+        assert len(tokens) == 40
+        assert bytes(b for token in tokens for b in token.bytes).decode() == chat().choices[0].message.content
+        for token in tokens:
+            assert len(token.top_logprobs) == 3 and token.logprob <= 0
+            assert token.top_logprobs[0].token == token.token  # at temperature 0
+            assert [t.logprob for t in token.top_logprobs] == sorted((t.logprob for t in token.top_logprobs),
+                                                                     reverse=True)
+
+
+@case
+def several_choices():
+    answer = chat(n=3, temperature=1, seed=5)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert len({choice.message.content for choice in answer.choices}) == 3
+    assert answer.usage.completion_tokens == 120
+    assert chat(temperature=1, seed=6).choices[0].message.content == answer.choices[1].message.content
+
+
+@case
+def a_text():
+    text = {"model": LONG, "prompt": "Once upon a time", "temperature": 0, "max_tokens": 20}
+    whole = client.completions.create(**text, logprobs=2)
+    choice = whole.choices[0]
+    assert choice.text and choice.finish_reason == "length" and whole.usage.completion_tokens == 20
+    assert len(choice.logprobs.tokens) == 20 and "".join(choice.logprobs.tokens) == choice.text
+    assert choice.logprobs.text_offset[0] == 0 and len(choice.logprobs.top_logprobs[0]) == 2
+    assert "".join(chunk.choices[0].text for chunk in client.completions.create(**text, stream=True)) == choice.text
+    both = client.completions.create(**{**text, "prompt": ["Once upon a time", "The king"]}, echo=True)
+    assert both.choices[0].text == "Once upon a time" + choice.text and both.choices[1].text.startswith("The king")
+
+
+@case
+def a_response():
+    ask = {"model": LONG, "instructions": "You tell tales.", "input": "Tell me about a king.", "temperature": 0,
+           "max_output_tokens": 30}
+    answer = client.responses.create(**ask)
+    assert answer.status == "incomplete" and answer.incomplete_details.reason == "max_output_tokens"
+    assert answer.output_text and answer.usage.output_tokens == 30
+    assert answer.usage.total_tokens == answer.usage.input_tokens + 30
+    kinds = [event.type for event in client.responses.create(**ask, stream=True)]
+    assert kinds[0] == "response.created" and kinds[-1] == "response.incomplete", (kinds[0], kinds[-1])
+    ask = {"model": MODEL, "input": ASK, "temperature": 0}
+    ended = client.responses.create(**ask)
+    assert ended.status == "completed" and ended.output[0].role == "assistant"
+    with client.responses.stream(**ask) as stream:
+        kinds = [event.type for event in stream]
+        assert stream.get_final_response().output_text == ended.output_text
+    assert kinds[-1] == "response.completed" and kinds.count("response.output_text.delta") > 0
+
+
+@case
+def errors():
+    missing = raised(openai.NotFoundError, lambda: chat(model="gpt-4"))
+    assert "gpt-4" in missing.message and LONG in missing.message
+    long = raised(openai.BadRequestError, lambda: chat(messages=[{"role": "user", "content": "word " * 20000}]))
+    assert long.type == "exceed_context_size_error" and "16384" in long.message, long
+    wrong = raised(openai.BadRequestError, lambda: chat(temperature="hot"))
+    assert wrong.param == "temperature" and "temperature" in wrong.message
+    assert raised(openai.BadRequestError, lambda: chat(messages=[])).param == "messages"
+    raised(openai.BadRequestError, lambda: chat(extra_body={"top_q": 1}))
+    raised(openai.InternalServerError, lambda: client.embeddings.create(model=LONG, input="x"))  # 501
+    raised(openai.BadRequestError, lambda: client.responses.create(model=LONG, input=5))
+    assert raised(openai.BadRequestError, lambda: list(chat(stream=True, max_tokens="all"))).param == "max_tokens"
+
+
+@case
+def a_client_leaves():
+    def begin():
+        with chat(stream=True, max_tokens=None, extra_body={"ignore_eos": True}) as stream:
+            for _ in range(5):
+                next(iter(stream))
+    leaves(begin)
+
+
+@case
+def a_client_leaves_before_a_whole_answer():
+    def begin():
+        raised(openai.APITimeoutError, lambda: client.with_options(timeout=0.4).chat.completions.create(
+            **{**TALE, "max_tokens": None}, extra_body={"ignore_eos": True}))
+    leaves(begin)
+
+
+@case
+def several_at_a_time():
+    asks = [[{"role": "user", "content": f"Tell me about {what}."}] for what in
+            ("a king", "a fox", "the sea", "a witch", "two brothers", "a ring", "the moon", "bread")]
+    alone = [chat(messages=ask).choices[0].message.content for ask in asks]
+    with ThreadPoolExecutor(len(asks)) as pool:
+        assert list(pool.map(lambda ask: text_of(chat(messages=ask, stream=True)), asks)) == alone
+
+    async def gather():
+        async with openai.AsyncOpenAI(base_url=URL + "/v1", api_key="none", max_retries=0) as a:
+            done = await asyncio.gather(*(a.chat.completions.create(**{**TALE, "messages": ask}) for ask in asks))
+            return [answer.choices[0].message.content for answer in done]
+    assert asyncio.run(gather()) == alone
+
+
+run_cases(f"openai {openai.__version__} (Python)")
