@@ -51,7 +51,7 @@ inline constexpr std::string_view
     session = "--session FILE saves the session and continues there",
     many_lines = "in a chat, three quotes begin and end text of many lines",
     thoughts = "thoughts go to stderr, and with --json to reasoning_content",
-    server = "there is no server; mica run, mica chat and mica complete answer here";
+    server = "mica serve is the server, and has this flag";
 
 // clang-format off
 inline constexpr ForeignRow rows[] = {
@@ -170,7 +170,6 @@ inline constexpr ForeignVerb verbs[] = {
     {"stop", "a model is in memory while the program runs"},
     {"cp", "models are files, and cp copies them"},
     {"create", "use mica convert DIR OUT.gguf, then mica quantize"},
-    {"serve", server},
     {"cli", "use mica run or mica chat"},
 };
 

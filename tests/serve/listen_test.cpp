@@ -172,17 +172,85 @@ TEST_CASE("requests that are too slow, too long or no HTTP end with an answer or
   CHECK(good.read_to("GET /still").starts_with("HTTP/1.1 200"));
 }
 
-TEST_CASE("connections beyond the limit are sent away, and the others are served") {
+TEST_CASE(
+    "a connection beyond the limit takes the place of an idle one, and is sent away where none is idle") {
   ListenOptions options;
   options.connections = 3;
-  Served server(options, echo);
+  std::atomic<bool> go{false};
+  std::atomic<int> waiting{0};
+  Served server(options, [&](const HttpRequest& request) {
+    if (request.path != "/wait") return echo(request);
+    ++waiting;
+    while (!go) std::this_thread::sleep_for(1ms);
+    return echo(request);
+  });
   Client a(server), b(server), c(server);
   for (Client* client : {&a, &b, &c}) CHECK(client->send("GET /x HTTP/1.1\r\nHost: x\r\n\r\n"));
   for (Client* client : {&a, &b, &c}) CHECK(client->read_to("GET /x").starts_with("HTTP/1.1 200"));
   Client d(server);
-  CHECK(d.read_to("unavailable_error").starts_with("HTTP/1.1 503"));
-  CHECK(a.send("GET /again HTTP/1.1\r\nHost: x\r\n\r\n"));
-  CHECK(a.read_to("GET /again").find("GET /again") != std::string::npos);
+  CHECK(d.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+  const auto wait_for = [&](int n) {
+    for (int i = 0; i < 5000 && waiting < n; ++i) std::this_thread::sleep_for(1ms);
+    REQUIRE(waiting == n);
+  };
+  wait_for(1);
+  Client e(server), f(server);
+  for (Client* client : {&e, &f}) CHECK(client->send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+  wait_for(3);
+  for (Client* client : {&a, &b, &c}) CHECK(client->closed());
+  Client g(server);
+  CHECK(g.read_to("unavailable_error").starts_with("HTTP/1.1 503"));
+  go = true;
+  for (Client* client : {&d, &e, &f}) CHECK(client->read_to("GET /wait").starts_with("HTTP/1.1 200"));
+}
+
+TEST_CASE("headers and bodies are bounded before they are read") {
+  ListenOptions options;
+  options.max_body = 20000;
+  Served server(options, echo);
+  const auto status = [&](const std::string& request) {
+    Client client(server);
+    static_cast<void>(client.send(request));
+    return client.read_to("\r\n").substr(9, 3);
+  };
+  const std::string post = "POST / HTTP/1.1\r\nHost: x\r\n";
+  std::string many = "GET / HTTP/1.1\r\n";
+  for (int i = 0; i < 20000; ++i) many += join("A", i, ": ", std::string(50, 'a'), "\r\n");
+  CHECK(status(many + "\r\n") == "400");
+  CHECK(status("GET / HTTP/1.1\r\nA: " + std::string(1000000, 'a') + "\r\n\r\n") == "400");
+  CHECK(status(post + "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc") == "415");
+  CHECK(status(post + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd") == "400");
+  for (const char* const length : {"-1", "+3", "3 a", "0x3", "99999999999999999999"})
+    CHECK(status(post + "Content-Length: " + length + "\r\n\r\nabc") == "400");
+  CHECK(status(post + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n") ==
+        "400");
+  CHECK(status(post + "Content-Length: 20001\r\nExpect: 100-continue\r\n\r\n") == "413");
+  CHECK(status(post + "\r\n") == "411");
+  CHECK(status(post + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n") == "200");
+  // What curl sends with -d, and parts of replies, which no API has.
+  CHECK(status(post + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 15000\r\n\r\n" +
+               std::string(15000, 'a')) == "200");
+  CHECK(status("GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=0-1\r\n\r\n") == "200");
+  // Three bodies that are too long together
+  Client first(server), second(server);
+  for (Client* client : {&first, &second}) CHECK(client->send(post + "Content-Length: 20000\r\n\r\na"));
+  std::string third;
+  for (int i = 0; i < 100 && third != "503"; ++i) {
+    std::this_thread::sleep_for(10ms);
+    third = status(post + "Content-Length: 1\r\n\r\na");
+  }
+  CHECK(third == "503");
+  first.leave();
+  second.leave();
+  for (int i = 0; i < 500 && third != "200"; ++i) {
+    std::this_thread::sleep_for(10ms);
+    third = status(post + "Content-Length: 1\r\n\r\na");
+  }
+  CHECK(third == "200");
+  Client ignored(server);
+  CHECK(ignored.send(
+      "GET /a HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n"));
+  CHECK(ignored.read_to("GET /b").find("GET /b") == std::string::npos);
 }
 
 TEST_CASE("an ending server completes the reply that runs, and closes idle connections") {

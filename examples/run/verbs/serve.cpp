@@ -49,7 +49,7 @@ class Serve final : public AnswerVerb {
   WebOptions web_;
   serve::SchedulerOptions scheduler_;
   std::string key_file_;
-  std::size_t max_body_mib_ = 8;
+  std::size_t max_body_mib_ = 2;
   std::int64_t keep_alive_ = -1;  // seconds
 };
 

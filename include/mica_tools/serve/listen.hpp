@@ -40,8 +40,11 @@ class SocketStream final : public httplib::Stream {
  public:
   SocketStream(int socket, std::chrono::seconds write_time) : socket_(socket), write_time_(write_time) {}
 
-  /// Bytes that come later are not read.
-  void set_deadline(Clock::time_point deadline) noexcept { deadline_ = deadline; }
+  /// Bytes that come later, or are more than these, are not read.
+  void allow(Clock::time_point deadline, std::size_t bytes) noexcept {
+    deadline_ = deadline;
+    bytes_ = bytes;
+  }
   /// The rest of the connection cannot be read as requests.
   void spoil() noexcept { spoilt_ = true; }
   [[nodiscard]] bool spoilt() const noexcept { return spoilt_; }
@@ -97,9 +100,10 @@ class SocketStream final : public httplib::Stream {
 
  private:
   [[nodiscard]] bool fill() {
-    while (Clock::now() < deadline_) {
-      const ssize_t n = ::recv(socket_, buffer_, sizeof buffer_, MSG_DONTWAIT);
+    while (bytes_ > 0 && Clock::now() < deadline_) {
+      const ssize_t n = ::recv(socket_, buffer_, std::min(bytes_, sizeof buffer_), MSG_DONTWAIT);
       if (n > 0) {
+        bytes_ -= static_cast<std::size_t>(n);
         begin_ = 0;
         end_ = static_cast<std::size_t>(n);
         return true;
@@ -126,24 +130,67 @@ class SocketStream final : public httplib::Stream {
   int socket_;
   std::chrono::seconds write_time_;
   Clock::time_point deadline_ = {};
+  std::size_t bytes_ = 0;  // that may still be read
   char buffer_[4096];
   std::size_t begin_ = 0, end_ = 0;
   bool spoilt_ = false;
 };
 
+/// What is known of the body of a request before it is read.
+struct Body {
+  std::size_t bytes = 0;
+  bool counted = false;       // among those of all requests
+  int status = 0;             // of a refusal; 0: it is read
+  std::string_view why = {};  // it is refused
+
+  void refuse(int with, std::string_view reason) noexcept {
+    status = with;
+    why = reason;
+  }
+};
+/// That of the request of this thread.
+inline thread_local Body* current_body = nullptr;
 /// The connection of this thread.
 inline thread_local SocketStream* current_stream = nullptr;
 /// Set while a connection is to be sent away.
 inline thread_local bool too_many = false;
 
-/// Threads for connections, made as they are needed. A connection beyond their number is sent away at once.
+/// Connections between two requests.
+class IdleConnections {
+ public:
+  void add(int socket) {
+    const std::lock_guard lock(mutex_);
+    sockets_.push_back(socket);
+  }
+  /// False: it was closed meanwhile.
+  [[nodiscard]] bool remove(int socket) {
+    const std::lock_guard lock(mutex_);
+    return std::erase(sockets_, socket) != 0;
+  }
+  /// Ends the one that has been idle longest, for another connection; false: there is none.
+  bool end_one() {
+    const std::lock_guard lock(mutex_);
+    if (sockets_.empty()) return false;
+    ::shutdown(sockets_.front(), SHUT_RDWR);
+    sockets_.erase(sockets_.begin());
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<int> sockets_;  // the longest idle first
+};
+
+/// Threads for connections, made as they are needed. A connection beyond their number takes the place of an idle one,
+/// or is sent away at once.
 class Threads final : public httplib::TaskQueue {
  public:
-  explicit Threads(std::size_t max) : max_(max) {}
+  Threads(std::size_t max, IdleConnections& idle_connections)
+      : max_(max), idle_connections_(idle_connections) {}
 
   void take(std::function<void()> connection) {
     std::unique_lock lock(mutex_);
-    if (idle_ <= jobs_.size() && threads_.size() == max_) {
+    if (idle_ <= jobs_.size() && threads_.size() == max_ && !idle_connections_.end_one()) {
       lock.unlock();
       too_many = true;
       connection();
@@ -151,7 +198,7 @@ class Threads final : public httplib::TaskQueue {
       return;
     }
     jobs_.push_back(std::move(connection));
-    if (idle_ < jobs_.size()) threads_.emplace_back([this] { work(); });
+    if (idle_ < jobs_.size() && threads_.size() < max_) threads_.emplace_back([this] { work(); });
     lock.unlock();
     filled_.notify_one();
   }
@@ -187,6 +234,7 @@ class Threads final : public httplib::TaskQueue {
   }
 
   std::size_t max_;
+  IdleConnections& idle_connections_;
   std::mutex mutex_;
   std::condition_variable filled_;
   std::deque<std::function<void()>> jobs_;
@@ -198,7 +246,7 @@ class Threads final : public httplib::TaskQueue {
 class Listener final : public httplib::Server {
  public:
   Listener(const ListenOptions& options, const HttpHandler& handle) : options_(options), handle_(handle) {
-    new_task_queue = [max = options_.connections] { return std::make_unique<Threads>(max).release(); };
+    new_task_queue = [this] { return std::make_unique<Threads>(options_.connections, idle_).release(); };
     set_payload_max_length(options_.max_body);
     set_tcp_nodelay(true);
     set_socket_options([](socket_t socket) {
@@ -223,6 +271,8 @@ class Listener final : public httplib::Server {
     });
   }
 
+  /// A burst of clients waits in the system and is not sent away by it.
+  void deepen_queue() { static_cast<void>(::listen(svr_sock_, SOMAXCONN)); }
   /// Takes a socket that listens; returns its port, or -1.
   int adopt(int socket) {
     sockaddr_storage address{};
@@ -242,11 +292,45 @@ class Listener final : public httplib::Server {
                               "\",\"type\":\"invalid_request_error\"}}"),
                          "application/json");
   }
+  /// Called when the headers were read, before the library looks at them. What is no business of this server is
+  /// removed: parts of replies, forms.
+  void prepare(httplib::Request& request, Body& body) {
+    request.ranges.clear();
+    request.headers.erase("Range");
+    request.headers.erase("Content-Type");
+    const auto [first, last] = request.headers.equal_range("Content-Length");
+    const bool has_length = first != last, chunked = request.has_header("Transfer-Encoding");
+    const std::string length = has_length ? first->second : std::string();
+    const bool is_number =
+        !length.empty() && length.size() < 19 && length.find_first_not_of("0123456789") == std::string::npos;
+    body.bytes = is_number ? std::stoull(length) : chunked ? options_.max_body : 0;
+    if (has_length && (!is_number || std::next(first) != last || chunked)) {
+      body.refuse(400, "Content-Length must be one whole number");
+    } else if (request.has_header("Content-Encoding")) {
+      body.refuse(415, "compressed bodies are not read");
+    } else if (body.bytes > options_.max_body) {
+      body.refuse(413, "the body is longer than this server accepts");
+    } else if (!has_length && !chunked && request.method[0] == 'P') {  // POST, PUT, PATCH
+      body.refuse(411, "a body needs its length");
+    } else if (bodies_.fetch_add(body.bytes) + body.bytes > options_.max_bodies * options_.max_body) {
+      bodies_ -= body.bytes;
+      body.refuse(503, "the bodies of all requests are too long together; try again");
+    } else {
+      body.counted = true;
+    }
+    if (body.status != 0) request.headers.erase("Expect");
+    const bool ignored = body.bytes > 0 && request.method[0] != 'P' && request.method != "DELETE";
+    if (ignored) current_stream->spoil();  // bytes that nobody reads are not the next request
+    constexpr std::size_t chunk_headers = 65536;
+    current_stream->allow(Clock::now() + options_.body_time, body.bytes + (chunked ? chunk_headers : 0));
+    current_body = &body;
+  }
   HandlerResponse before_body(const httplib::Request& request, httplib::Response& response) {
     constexpr std::size_t max_path = 1024;  // longer than any route; the library searches paths recursively
-    if (current_stream != nullptr) current_stream->set_deadline(Clock::now() + options_.body_time);
-    if (request.path.size() <= max_path) return HandlerResponse::Unhandled;
-    refuse(response, 414, "the path is too long");
+    if (request.path.size() > max_path) current_body->refuse(414, "the path is too long");
+    if (current_body->status == 0) return HandlerResponse::Unhandled;
+    refuse(response, current_body->status, std::string(current_body->why));
+    current_stream->spoil();
     return HandlerResponse::Handled;
   }
   void answer(const httplib::Request& from, httplib::Response& to) const {
@@ -283,15 +367,24 @@ class Listener final : public httplib::Server {
       static_cast<void>(::recv(socket, unread, sizeof unread, MSG_DONTWAIT));
     } else {
       bool closed = false, good = true;
-      while (good && !closed && !stream.spoilt() && stream.wait(Clock::now() + options_.idle_time, ending)) {
-        stream.set_deadline(Clock::now() + options_.header_time);
-        good = process_one(stream, closed, [](httplib::Request&) {});
+      while (good && !closed && !stream.spoilt() && wait_for_request(stream, socket)) {
+        stream.allow(Clock::now() + options_.header_time, options_.max_header);
+        Body body;
+        good = process_one(stream, closed, [&](httplib::Request& request) { prepare(request, body); });
+        if (body.counted) bodies_ -= body.bytes;
+        current_body = nullptr;
       }
     }
     current_stream = nullptr;
     ::shutdown(socket, SHUT_RDWR);
     ::close(socket);
     return true;
+  }
+  /// The next request of an idle connection; false: there is none, or the connection was ended for another one.
+  bool wait_for_request(SocketStream& stream, int socket) {
+    idle_.add(socket);
+    const bool came = stream.wait(Clock::now() + options_.idle_time, ending);
+    return idle_.remove(socket) && came;
   }
   /// Newer versions want the addresses of both ends too.
   template <class Stream, class Setup>
@@ -307,6 +400,8 @@ class Listener final : public httplib::Server {
 
   ListenOptions options_;
   const HttpHandler& handle_;
+  IdleConnections idle_;
+  std::atomic<std::size_t> bodies_{0};  // bytes of the bodies that are read or in use
 };
 
 }  // namespace detail
@@ -325,6 +420,7 @@ inline void listen(const ListenOptions& options, const HttpHandler& handle, cons
   }
   MICA_CHECK(port > 0, failed, "cannot listen on ", options.host, ", port ", options.port,
              ": it is in use, or not an address of this machine; choose another one (--host, --port)");
+  listener.deepen_queue();
   on_listening(port, [&listener] {
     listener.ending = true;
     listener.stop();

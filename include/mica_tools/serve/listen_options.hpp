@@ -17,11 +17,13 @@ struct ListenOptions {
   int port = 8080;                              // 0: a free one
   int socket = -1;                              // one that listens already, in place of host and port
   std::size_t connections = 128;                // at a time; each has a thread. More are sent away with 503
-  std::size_t max_body = std::size_t{8} << 20;  // bytes of a request; longer ones are refused with 413
-  std::chrono::seconds header_time{10};         // for all headers of a request, from its first byte
-  std::chrono::seconds body_time{60};           // for its body
-  std::chrono::seconds idle_time{30};           // between two requests of a connection
-  std::chrono::seconds write_time{30};          // for a reader that takes no bytes
+  std::size_t max_body = std::size_t{2} << 20;  // bytes of a request; longer ones are refused with 413
+  std::size_t max_bodies = 2;  // this multiple of max_body in all requests at a time; more get 503
+  std::size_t max_header = std::size_t{64} << 10;  // bytes of all headers of a request
+  std::chrono::seconds header_time{10};            // for all headers of a request, from its first byte
+  std::chrono::seconds body_time{60};              // for its body
+  std::chrono::seconds idle_time{30};              // between two requests of a connection
+  std::chrono::seconds write_time{30};             // for a reader that takes no bytes
 };
 
 /// Answers a request; does not throw. Several threads call it at a time.

@@ -15,10 +15,12 @@ namespace mica::serve {
 class Loader {
  public:
   virtual ~Loader() = default;
-  /// Bytes of the ledger that the loaded model takes with one full context, without those that any process has:
-  /// from its plan. `budget` is that of the whole ledger.
+  /// Bytes to book for the model and one full context: Plan::peak_bytes - plan::any_process_bytes. `budget` is that
+  /// of the whole ledger, for plans that are to fit it.
   [[nodiscard]] virtual std::uint64_t bytes(const ModelCard& card, std::uint64_t budget) = 0;
-  /// Opens it in this ledger, with rows of logits for as many answers.
+  /// Opens it with OpenOptions::ledger = ledger, logits_rows = answers and choice.kv = kv::Choice::paged, without
+  /// which no prefix is shared. Its SequenceBytes are Plan::sequence_bytes of the same question, with
+  /// Question::sequence_bytes set.
   [[nodiscard]] virtual std::shared_ptr<LoadedModel> load(const ModelCard& card,
                                                           const std::shared_ptr<budget::Ledger>& ledger,
                                                           std::size_t answers) = 0;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <ctime>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,7 +30,8 @@
 
 namespace mica::serve {
 
-/// Members of Service: any thread; run(): one.
+/// Any thread may call the members of Service; one thread calls run(), which must be running before model() is
+/// called. Join it before the scheduler is destroyed; a scheduler does not run twice.
 class Scheduler final : public Service {
  public:
   /// cards: the models that can be asked for, one at least, the default one first; only their files are known
@@ -50,7 +52,7 @@ class Scheduler final : public Service {
   void run();
   /// From now on jobs and models are refused; run() returns when all answers have ended. Any thread.
   void drain();
-  /// run() returns after the step that runs now; answers end as failed. Any thread.
+  /// The present step is completed, then run() returns; answers end as failed. Any thread.
   void stop();
 
  private:
@@ -195,7 +197,13 @@ inline void Scheduler::keep_alive(std::string_view name, std::optional<std::chro
 }
 
 inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
-  MICA_CHECK(job.model && !job.prompt.tokens.empty(), usage, "a job needs a model and a prompt");
+  if (!job.model) throw Refusal(Cause::invalid, "a job needs a model, as Service::model() returns it");
+  if (job.prompt.tokens.empty()) throw Refusal(Cause::invalid, "a job needs a prompt of one token at least");
+  for (const TokenId id : job.prompt.tokens) {
+    if (id >= job.model->card().n_vocab)
+      throw Refusal(Cause::invalid, join("token ", id, " is outside the vocabulary of ",
+                                         job.model->card().n_vocab, " tokens"));
+  }
   if (job.max_tokens == 0) job.max_tokens = options_.max_tokens;
   const ModelCard& card = job.model->card();
   const std::size_t prompt = job.prompt.tokens.size();
@@ -348,6 +356,9 @@ inline void Scheduler::load_wanted() {
       const std::lock_guard lock(mutex_);
       entry->refusal =
           Refusal(error.code() == ErrorCode::budget ? Cause::too_large : Cause::failed, error.message());
+    } catch (const std::exception& error) {  // of a loader
+      const std::lock_guard lock(mutex_);
+      entry->refusal = Refusal(Cause::failed, join(entry->card.id, ": ", error.what()));
     }
     const std::lock_guard lock(mutex_);
     if (entry->refusal || entry->loaded) entry->wanted = false;
@@ -376,6 +387,7 @@ inline bool Scheduler::make_room(const Entry& wanted) {
 inline void Scheduler::load(Entry& entry) {
   const std::uint64_t before = ledger_->used(), process = ledger_->used(budget::Account::process);
   auto loaded = loader_.load(entry.card, ledger_, options_.parallel);
+  MICA_CHECK(loaded, failed, entry.card.id, ": the loader returned no model");
   auto engine = std::make_unique<Engine>(loaded, *ledger_, options_, metrics_);
   const std::uint64_t base = ledger_->used() - before + (process == 0 ? 0 : plan::any_process_bytes);
   ++metrics_.loads;

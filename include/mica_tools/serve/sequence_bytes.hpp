@@ -4,6 +4,7 @@
 // values, window rings, recurrent states.
 #pragma once
 
+#include "mica/base/assert.hpp"
 #include "mica/format/concept.hpp"
 
 #include <algorithm>
@@ -17,8 +18,10 @@ namespace mica::serve {
 /// Immutable.
 class SequenceBytes {
  public:
-  /// by_tiles: one number at least, ascending.
-  explicit SequenceBytes(std::vector<std::uint64_t> by_tiles) : by_tiles_(std::move(by_tiles)) {}
+  /// by_tiles: ascending. Raises ErrorCode::usage for none: the plan was not asked for them.
+  explicit SequenceBytes(std::vector<std::uint64_t> by_tiles) : by_tiles_(std::move(by_tiles)) {
+    MICA_CHECK(!by_tiles_.empty(), usage, "no bytes of a sequence: set plan::Question::sequence_bytes");
+  }
 
   /// Bytes of a sequence that shares nothing.
   [[nodiscard]] std::uint64_t at(std::size_t tokens) const noexcept {

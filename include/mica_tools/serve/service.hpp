@@ -56,8 +56,9 @@ class Service {
 
   /// All models that can be asked for, the default one first.
   [[nodiscard]] virtual std::vector<ModelCard> models() const = 0;
-  /// The model of that name, loaded; an empty name is the default one. Waits while it is loaded, and until
-  /// then for answers of models that must leave memory. Raises Refusal: not_found, too_large, unavailable,
+  /// The model of that name, loaded; an empty name is the default one. Waits until it is loaded, which may
+  /// mean waiting for the answers of another model to end. A model stays in memory while the result is kept: keep
+  /// it no longer than to make a job. Raises Refusal: not_found, too_large, unavailable,
   /// failed.
   [[nodiscard]] virtual std::shared_ptr<const ServedModel> model(std::string_view name) = 0;
   /// Puts a model out of memory once its answers have ended; false: it was not loaded. Raises not_found.
