@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest for the tests of llama-server, which suites.py loads before them. It starts no server that only
-fetches models. With LOOSE=1 it takes any text where a test expects words of a story, since the same seed draws other
-words from mica's sampler, and asks for the served model where a test asks for one of OpenAI's, which llama-server
-ignores."""
+fetches models. With LOOSE=1 it also
+
+- takes any text where a test expects words of a story: the same seed draws other words from mica's sampler,
+- asks for the served model where a test asks for one of OpenAI's, which llama-server ignores,
+- gives system_fingerprint the first letter of llama-server's.
+"""
 
 import os
 import sys
@@ -18,6 +21,12 @@ def renamed(data):
     return data
 
 
+def fingerprinted(body):
+    if isinstance(body, dict) and "system_fingerprint" in body:
+        body["system_fingerprint"] = "b" + body["system_fingerprint"]
+    return body
+
+
 utils.ServerPreset.load_all = staticmethod(lambda: None)
 if os.environ.get("LOOSE") == "1":
     utils.match_regex = lambda regex, text: text.strip() != ""
@@ -30,10 +39,28 @@ if os.environ.get("LOOSE") == "1":
 
     openai._base_client.SyncAPIClient._build_request = build_renamed
 
-    for name in ("make_request", "make_stream_request"):
-        def with_model(self, method, path, data=None, *others, send=getattr(utils.ServerProcess, name), **named):
-            return send(self, method, path, renamed(data), *others, **named)
-        setattr(utils.ServerProcess, name, with_model)
+    request, stream_request = utils.ServerProcess.make_request, utils.ServerProcess.make_stream_request
+
+    def loose_request(self, method, path, data=None, *others, **named):
+        result = request(self, method, path, renamed(data), *others, **named)
+        result.body = fingerprinted(result.body)
+        return result
+
+    def loose_stream_request(self, method, path, data=None, *others, **named):
+        return map(fingerprinted, stream_request(self, method, path, renamed(data), *others, **named))
+
+    utils.ServerProcess.make_request = loose_request
+    utils.ServerProcess.make_stream_request = loose_stream_request
+
+    call = openai._base_client.SyncAPIClient.request
+
+    def loose_call(self, *others, **named):
+        result = call(self, *others, **named)
+        if getattr(result, "system_fingerprint", None):
+            result.system_fingerprint = "b" + result.system_fingerprint
+        return result
+
+    openai._base_client.SyncAPIClient.request = loose_call
 
 start = utils.ServerProcess.start
 
