@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -224,6 +225,20 @@ TEST_CASE("models leave memory for each other, and come back with the same answe
   while (server.scheduler.snapshot().metrics.unloads < 4) std::this_thread::yield();
   CHECK_FALSE(server.scheduler.unload("1"));
   CHECK_FALSE(server.scheduler.models()[1].loaded);
+}
+
+TEST_CASE("a model that is asked for while it is put out of memory is had all the same") {
+  Running server({fairy}, plenty);
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!ends) static_cast<void>(server.scheduler.unload(""));
+    });
+  }
+  for (int i = 0; i < 50; ++i) CHECK(server.scheduler.model("") != nullptr);
+  ends = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_CASE("a model whose time is over leaves memory") {

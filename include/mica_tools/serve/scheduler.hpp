@@ -172,10 +172,12 @@ inline std::shared_ptr<const ServedModel> Scheduler::model(std::string_view name
   refuse_if_ending();
   entry.unwanted = false;
   if (entry.loaded) return entry.loaded;
-  entry.wanted = true;
   entry.refusal.reset();
-  work_.notify_one();
-  loaded_.wait(lock, [&] { return entry.loaded || entry.refusal || draining_ || stopping_; });
+  while (!entry.loaded && !entry.refusal && !draining_ && !stopping_) {
+    entry.wanted = true;  // anew where it was loaded and has left before this thread could take it
+    work_.notify_one();
+    loaded_.wait(lock);
+  }
   if (entry.loaded) return entry.loaded;
   refuse_if_ending();
   throw *entry.refusal;
