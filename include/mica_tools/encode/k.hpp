@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
+#include "mica/format/encode/pack.hpp"
 #include "mica/format/k.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
 #include "mica_tools/encode/pack_pairs.hpp"
