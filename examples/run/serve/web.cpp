@@ -42,6 +42,7 @@ serve::HttpHandler web_handler(serve::Service& service, const WebOptions& option
   web->guard = {options.keys, options.host, options.hosts, options.origins};
   serve::RouteOptions routes;
   routes.sampler = options.sampler;
+  routes.max_tokens = options.max_tokens;
   routes.max_running = options.parallel;
   routes.version = options.version;
   for (const char* const path : {"/", "/index.html"})

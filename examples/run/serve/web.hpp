@@ -20,6 +20,7 @@ struct WebOptions {
   std::vector<std::string> hosts;    // more names of this server
   std::vector<std::string> origins;  // of pages that may use it, beside its own
   sample::SamplerOptions sampler;    // where a request has no value
+  std::size_t max_tokens = 0;        // of an answer whose request has no maximum; 0: none
   std::size_t parallel = 1;
   std::string version;
   LogForm log = LogForm::none;  // a line for each request

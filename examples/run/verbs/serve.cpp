@@ -145,7 +145,7 @@ int Serve::run() {
   web_.parallel = scheduler_.parallel;
   web_.version = MICA_PROGRAM_VERSION;
   listen_.max_body = max_body_mib_ << 20;
-  scheduler_.max_tokens = limit();
+  web_.max_tokens = limit();
   if (keep_alive_ >= 0) scheduler_.keep_alive = std::chrono::seconds(keep_alive_);
 
   scheduler_.log = log_to_stderr(*this);

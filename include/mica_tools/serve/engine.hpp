@@ -61,10 +61,7 @@ class Engine {
 
   [[nodiscard]] const std::shared_ptr<LoadedModel>& model() const noexcept { return model_; }
   [[nodiscard]] bool busy() const noexcept { return !running_.empty(); }
-  [[nodiscard]] std::size_t running() const noexcept { return running_.size(); }
   [[nodiscard]] std::size_t prefixes() const noexcept { return prefixes_.size(); }
-  /// Seconds of a step without prompts; 0: not known.
-  [[nodiscard]] double step_seconds() const noexcept { return pace_.quiet_seconds(); }
 
   /// Bytes of an answer beside its sequence: the candidates of its sampler.
   [[nodiscard]] std::uint64_t sampler_bytes() const noexcept {
@@ -127,18 +124,19 @@ class Engine {
     std::size_t end = 0;     // tokens of the sequence at its end, at most
     std::size_t shared = 0;  // first tokens with pages of others
     double queued_seconds = 0;
-    std::size_t cached = 0;  // first tokens of the prompt that needed no computation
-    bool announced = false;  // its answer has Begun
-    bool begun = false;
+    std::size_t cached = 0;   // first tokens of the prompt that needed no computation
+    bool announced = false;   // its answer has Begun
     std::size_t written = 0;  // tokens so far
     Stopwatch since_token = {};
     std::vector<ScoredPiece> pieces = {};  // of tokens whose text is not given yet
   };
 
-  /// Before the first text of an answer, and before its end where it has none.
-  static void announce(Running& running) {
+  /// Before the first text of an answer, and before its end where it has none. result: with the time of the prompt.
+  static void announce(Running& running, const GenerateResult& result) {
     if (std::exchange(running.announced, true)) return;
-    running.answer->put(Begun{running.job.prompt.tokens.size(), running.cached});
+    const std::size_t prompt = running.job.prompt.tokens.size();
+    running.cached = prompt - std::min(prompt, result.timings.prompt.tokens);
+    running.answer->put(Begun{prompt, running.cached});
   }
   [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
     return model_->bytes().growth(running.session.cached(), running.end, running.shared);
@@ -226,26 +224,23 @@ inline void Engine::start(Running& running) {
       for (const ScoredToken& token : scores.top) its->pieces.back().top.push_back(piece_of(token));
     };
   }
-  const std::size_t had = running.session.tokens().size();
+  const std::size_t had = running.session.tokens().size();  // from the disk
   running.member = batch_.add(running.session, running.sampler, std::span(job.prompt.tokens).subspan(had),
-                              options, [its](std::string_view text) {
-                                announce(*its);
+                              options, [this, its](std::string_view text) {
+                                announce(*its, batch_.result(its->member));
                                 its->answer->put(Text{std::string(text), std::exchange(its->pieces, {})});
                                 return true;
                               });
   batch_.mark(running.member, job.prompt.marks);
-  running.cached = running.session.tokens().size();
-  running.shared = had == 0 ? running.cached : 0;
+  running.shared = had == 0 ? running.session.tokens().size() : 0;
 }
 
 inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room) {
   if (running_.size() >= options_.parallel) return Beginning::no_place;
-  const std::size_t n_ctx = model_->card().n_ctx, prompt = waiting.job.prompt.tokens.size();
-  const std::size_t end = waiting.job.max_tokens == 0 || waiting.job.max_tokens > n_ctx - prompt
-                              ? n_ctx
-                              : prompt + waiting.job.max_tokens;
+  const std::size_t end = end_of(waiting.job, model_->card().n_ctx);
   // Before anything is allocated: what it needs if it shares all that is known.
-  const std::size_t known = prefixes_.match(std::span(waiting.job.prompt.tokens).first(prompt - 1));
+  const std::span<const TokenId> prompt(waiting.job.prompt.tokens);
+  const std::size_t known = prefixes_.match(prompt.first(prompt.size() - 1));
   const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes();
   const auto has_room = [&](std::uint64_t bytes) { return ledger_.left() >= reserved + bytes; };
   const auto drop_for = [&](std::uint64_t bytes) {
@@ -284,14 +279,11 @@ inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::u
 inline void Engine::note_tokens(Running& running) {
   const GenerateResult& result = batch_.result(running.member);
   const std::size_t written = result.tokens.size();
-  if (written > 0 && !running.begun) {
-    running.begun = true;
-    announce(running);
-    const std::size_t prompt = running.job.prompt.tokens.size();
-    const std::size_t cached = prompt - result.timings.prompt.tokens;
+  if (written > 0 && running.written == 0) {
+    announce(running, result);
     metrics_.first_token.add(running.since_submit.seconds());
-    metrics_.prompt_tokens += prompt;
-    metrics_.cached_tokens += cached;
+    metrics_.prompt_tokens += running.job.prompt.tokens.size();
+    metrics_.cached_tokens += running.cached;
     metrics_.prompt_seconds += result.timings.prompt.seconds;
   } else if (written > running.written) {
     metrics_.between_tokens.add(running.since_token.seconds());
@@ -308,8 +300,10 @@ inline void Engine::end(Running& running, std::string failure) {
   if (result.reason >= StopReason::no_memory) failure = join("the answer ended early: ", name(result.reason));
   const bool failed =
       result.reason >= StopReason::no_memory || (result.reason == StopReason::cancelled && !left);
-  if (!failed) failure.clear();
-  if (!failed) announce(running);
+  if (!failed) {
+    failure.clear();
+    announce(running, result);
+  }
   if (!running.pieces.empty()) running.answer->put(Text{{}, std::exchange(running.pieces, {})});
   const auto& stops = running.job.stop;
   const bool by_stop = result.reason == StopReason::stop_text && result.stop < stops.size();
@@ -329,7 +323,7 @@ inline void Engine::end(Running& running, std::string failure) {
 inline void Engine::step() {
   std::size_t writers = 0, tokens_before = 0, tokens_after = 0;
   for (const Running& running : running_) {
-    writers += running.begun ? 1 : 0;
+    writers += running.written > 0 ? 1 : 0;
     tokens_before += running.session.tokens().size();
   }
   batch_.set_prompt_tokens(pace_.prompt_tokens(model_->model().transformer().chunk()));

@@ -40,4 +40,10 @@ struct Job {
   std::size_t top_tokens = 0;          // most likely tokens at each position, with scores
 };
 
+/// Tokens of the sequence when its answer is complete, at most. The prompt is shorter than n_ctx.
+[[nodiscard]] inline std::size_t end_of(const Job& job, std::size_t n_ctx) noexcept {
+  const std::size_t prompt = job.prompt.tokens.size(), left = n_ctx - prompt;
+  return job.max_tokens == 0 || job.max_tokens > left ? n_ctx : prompt + job.max_tokens;
+}
+
 }  // namespace mica::serve

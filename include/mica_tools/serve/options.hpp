@@ -27,7 +27,6 @@ struct AnswerNote {
 struct SchedulerOptions {
   std::size_t parallel = 16;      // the maximum of running answers of a model; bytes bound them as well
   std::size_t max_waiting = 256;  // jobs in line; more are refused as busy
-  std::size_t max_tokens = 0;     // of answers whose job has none; 0: to the end of the context
   /// A step with tokens of a prompt takes at most this multiple of one without, while others write.
   double max_stall = 2.0;
   /// How long a model stays in memory without answers; empty: until memory is needed.

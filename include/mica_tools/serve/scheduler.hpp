@@ -115,14 +115,14 @@ class Scheduler final : public Service {
   std::size_t in_line_ = 0;         // jobs of inbox_ and line_
   std::uint64_t next_id_ = 1;
   bool draining_ = false;
-  bool stopping_ = false;
+  bool stopping_ = false;  // draining_ too
   Snapshot published_;
   double tokens_per_second_ = 0;  // of all answers together, lately
 
   // The thread of run()
   std::deque<Line> line_;
   Metrics metrics_;
-  bool blocked_ = false;                     // the first job in line has to wait until an answer ends
+  bool blocked_ = false;                     // the first job in line has to wait for an answer or a model
   Clock::time_point active_ = Clock::now();  // the last time with an answer
 };
 
@@ -150,7 +150,7 @@ inline Scheduler::Entry& Scheduler::find(std::string_view name) const {
 }
 
 inline void Scheduler::refuse_if_ending() const {
-  if (draining_ || stopping_) throw Refusal(Cause::unavailable, "the server is ending");
+  if (draining_) throw Refusal(Cause::unavailable, "the server is ending");
 }
 
 inline std::vector<ModelCard> Scheduler::models() const {
@@ -173,7 +173,7 @@ inline std::shared_ptr<const ServedModel> Scheduler::model(std::string_view name
   entry.unwanted = false;
   if (entry.loaded) return entry.loaded;
   entry.refusal.reset();
-  while (!entry.loaded && !entry.refusal && !draining_ && !stopping_) {
+  while (!entry.loaded && !entry.refusal && !draining_) {
     entry.wanted = true;  // anew where it was loaded and has left before this thread could take it
     work_.notify_one();
     loaded_.wait(lock);
@@ -206,7 +206,6 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
       throw Refusal(Cause::invalid, join("token ", id, " is outside the vocabulary of ",
                                          job.model->card().n_vocab, " tokens"));
   }
-  if (job.max_tokens == 0) job.max_tokens = options_.max_tokens;
   const ModelCard& card = job.model->card();
   const std::size_t prompt = job.prompt.tokens.size();
   try {
@@ -224,8 +223,7 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
     refusal.n_ctx = card.n_ctx;
     throw refusal;
   }
-  const std::size_t end =
-      job.max_tokens == 0 ? card.n_ctx : std::min(card.n_ctx, prompt + std::min(job.max_tokens, card.n_ctx));
+  const std::size_t end = end_of(job, card.n_ctx);
   const std::uint64_t bytes = entry.loaded ? entry.loaded->bytes().at(end) : 0;
   if (bytes > entry.capacity) {
     ++published_.metrics.refused_size;
@@ -420,12 +418,10 @@ inline bool Scheduler::leave(Entry& entry) {
 inline void Scheduler::admit() {
   {
     const std::lock_guard lock(mutex_);  // what a model needs to be loaded is left free
-    for (const auto& entry : entries_) {
-      if (entry->wanted) return;
-    }
+    blocked_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->wanted; });
+    if (blocked_) return;
   }
   std::uint64_t bytes = reserved();
-  blocked_ = false;
   while (!line_.empty()) {
     Line& first = line_.front();
     Entry& entry = *first.entry;

@@ -15,7 +15,7 @@ class StepPace {
   /// max_stall: the multiple, above 1.
   explicit StepPace(double max_stall) noexcept : max_stall_(max_stall) {}
 
-  /// A step with this number of writers and of tokens of prompts took so many seconds.
+  /// The time of a step with this number of writers and of tokens of prompts.
   void count(std::size_t writers, std::size_t prompt_tokens, double seconds) noexcept {
     if (writers == 0) return;
     if (prompt_tokens == 0) {
@@ -30,8 +30,6 @@ class StepPace {
     const double tokens = (max_stall_ - 1) * quiet_ / token_;
     return std::clamp(static_cast<std::size_t>(std::min(tokens, 1e6)), std::min(min_tokens, max), max);
   }
-  /// Seconds of a step without prompts; 0: not known.
-  [[nodiscard]] double quiet_seconds() const noexcept { return quiet_; }
 
  private:
   static constexpr std::size_t first_tokens = 16;  // before anything was measured
