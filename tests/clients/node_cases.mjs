@@ -106,8 +106,8 @@ async function openai(check) {
 
 async function anthropic(check) {
   const client = new Anthropic({ baseURL: URL_, apiKey: 'none', maxRetries: 0 });
-  const message = (others = {}) => client.messages.create(
-    { model: LONG, messages: ASK, system: 'You tell tales.', max_tokens: 40, temperature: 0, ...others });
+  const tale = { model: LONG, messages: ASK, system: 'You tell tales.', max_tokens: 40, temperature: 0 };
+  const message = (others = {}) => client.messages.create({ ...tale, ...others });
   const text = async (others) => (await message(others)).content[0].text;
   await check('a message', async () => {
     const answer = await message();
@@ -128,8 +128,9 @@ async function anthropic(check) {
     assert.equal(whole, await text());
   });
   await check('a message by the helper for streams', async () => {
-    const final = await client.messages.stream({ model: LONG, messages: ASK, max_tokens: 40 }).finalMessage();
+    const final = await client.messages.stream(tale).finalMessage();
     assert.equal(final.usage.output_tokens, 40);
+    assert.equal(final.content[0].text, await text());
   });
   await check('stop', async () => {
     const whole = await text(), word = word_of(whole);

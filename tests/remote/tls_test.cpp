@@ -24,7 +24,7 @@ remote::Options quick() {
   return options;
 }
 
-/// A certificate for 127.0.0.1, since a bare system may not know the name localhost, that nobody signed but itself.
+/// A self-signed certificate for 127.0.0.1: a bare system may not know the name localhost.
 class Certificate {
  public:
   Certificate() {

@@ -167,7 +167,7 @@ class FakeService final : public serve::Service {
   std::vector<std::deque<serve::Event>> pending_;  // of each answer
 };
 
-/// The pieces that a reply writes. The client leaves after so many pieces, or questions whether it is there.
+/// The pieces that a reply writes. The client leaves after a number of pieces, or of calls of open().
 struct Recorder {
   std::vector<std::string> pieces = {};
   std::size_t max_pieces = SIZE_MAX;
