@@ -8,10 +8,8 @@ Counts, for each turn, the tokens of the prompt that were computed, and those th
 tokens less those of the last prompt and of its answer. A server that reads nothing twice computes no more than
 these, and a piece of 16 tokens. Every tenth turn another conversation with the same system prompt comes between."""
 import argparse
-import json
-import os
 
-from load import Server
+from load import Server, write_json
 
 WORDS = 'file line function value returns error test build path module import class number list text byte'.split()
 
@@ -26,7 +24,7 @@ def usage_of(reply):
     return usage['prompt_tokens'], cached, usage['completion_tokens']
 
 
-def day(server, turns, system_words, template_tokens=32):
+def day(server, turns, system_words):
     messages = [{'role': 'system', 'content': 'You help with code. ' + filler(1, system_words)}]
     rows, known = [], 0
     for turn in range(turns):
@@ -59,10 +57,7 @@ def main():
         print(f'{url}: first turn {rows[0]["prompt"]} tokens; {len(rows) - 1} later turns: '
               f'{sum(r["new"] for r in rows[1:])} new tokens, {sum(r["computed"] for r in rows[1:])} computed, '
               f'{beyond} computed again; the worst turn {max(r["computed"] - r["new"] for r in rows[1:])} beyond new')
-    if options.json:
-        os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
-        with open(options.json, 'w') as file:
-            json.dump(results, file, indent=1)
+    write_json(options.json, results)
 
 
 if __name__ == '__main__':

@@ -9,11 +9,9 @@ Several servers are measured in turns. First it checks that an answer is the sam
 together while all of them write, time to the first token, and time between tokens (p50, p99), quiet, and while a
 prompt of --long tokens is read."""
 import argparse
-import json
-import os
 import threading
 
-from load import Server, percentile
+from load import Server, percentile, write_json
 
 WORDS = ('the river was wide and the bridge was old so the farmer waited until the rain had gone and then he took '
          'his horse and his dog and went over to the market where he sold apples and bought a hat').split()
@@ -65,7 +63,7 @@ def gaps_of(results):
 
 
 def words_for(server, tokens):
-    """The words of a prompt of about so many tokens."""
+    """How many words make a prompt of about `tokens` tokens."""
     words = 100
     reply = server.post('/v1/completions', {'prompt': text_of(3, words), 'max_tokens': 1})
     return round(tokens * words / reply['usage']['prompt_tokens'])
@@ -119,10 +117,7 @@ def main():
                   f'{row["first_token_p99_s"]:8.2f}{row["between_p50_ms"]:9.1f}{row["between_p99_ms"]:8.1f}'
                   f'{row.get("between_busy_p50_ms", 0):10.1f}{row.get("between_busy_p99_ms", 0):8.1f}'
                   f'{row.get("long_prompt_s", 0):10.2f}', flush=True)
-    if options.json:
-        os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
-        with open(options.json, 'w') as file:
-            json.dump(results, file, indent=1)
+    write_json(options.json, results)
 
 
 if __name__ == '__main__':

@@ -2,6 +2,7 @@
 """Requests to a server of the OpenAI API, with the time of each token. Standard library alone."""
 import http.client
 import json
+import os
 import time
 import urllib.parse
 
@@ -55,9 +56,12 @@ class Server:
         return text, times, last
 
 
-def median(values):
-    values = sorted(values)
-    return values[len(values) // 2] if values else float('nan')
+def write_json(path, results):
+    """Does nothing without a path."""
+    if path:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        with open(path, 'w') as file:
+            json.dump(results, file, indent=1)
 
 
 def percentile(values, p):

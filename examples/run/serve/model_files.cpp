@@ -2,6 +2,7 @@
 #include "model_files.hpp"
 
 #include "mica/base/assert.hpp"
+#include "mica/gguf/detail/shard_name.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/quantize/recipe.hpp"
 
@@ -16,27 +17,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "model-00001-of-00003" without the number; 0: it has none, or that is 1; else its number is not the first.
-std::pair<std::string, bool> without_shard(const std::string& stem) {
-  constexpr std::size_t digits = 5, width = 1 + digits + 4 + digits;  // "-00001-of-00003"
-  if (stem.size() <= width) return {stem, true};
-  const std::string_view end = std::string_view(stem).substr(stem.size() - width);
-  const auto is_number = [](std::string_view text) {
-    return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  };
-  const bool is_shard = end[0] == '-' && is_number(end.substr(1, digits)) &&
-                        end.substr(1 + digits, 4) == "-of-" && is_number(end.substr(width - digits));
-  if (!is_shard) return {stem, true};
-  return {stem.substr(0, stem.size() - width), end.substr(1, digits) == "00001"};
+/// The name of a model's file without .gguf, and without the number of a shard.
+std::string id_of(const std::string& path) {
+  const auto shard = gguf::ShardName::parse(path);
+  fs::path name(shard ? shard->prefix : path);
+  if (!name.has_filename()) name = name.parent_path();  // of "folder/"
+  return name.extension() == ".gguf" ? name.stem().string() : name.filename().string();
 }
 
 serve::ModelCard card_of(const std::string& path) {
   const gguf::Document document = gguf::open(path);
   serve::ModelCard card;
-  fs::path name(path);
-  if (!name.has_filename()) name = name.parent_path();  // of "folder/"
-  card.id =
-      without_shard(name.extension() == ".gguf" ? name.stem().string() : name.filename().string()).first;
+  card.id = id_of(path);
   card.path = path;
   const gguf::Metadata& metadata = document.metadata();
   card.architecture = metadata.get<std::string>("general.architecture").value_or("");
@@ -58,7 +50,8 @@ serve::ModelCard card_of(const std::string& path) {
 std::vector<std::string> models_of_folder(const std::string& folder) {
   std::vector<std::string> paths;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".gguf" && without_shard(entry.path().stem().string()).second)
+    const auto shard = gguf::ShardName::parse(entry.path().string());
+    if (entry.path().extension() == ".gguf" && (!shard || shard->number == 1))
       paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());

@@ -78,20 +78,26 @@ class JsonFault {
   std::string number_;
 };
 
-/// Whether brackets outside of texts nest deeper than `max`. One pass: callbacks of the JSON library take time
-/// that grows with the square of an array's length.
-[[nodiscard]] inline bool nests_deeper(std::string_view json, int max) noexcept {
-  int depth = 0;
+/// Whether f returns true for a character outside of texts; they come in order, until it does. One pass: callbacks of
+/// the JSON library take time that grows with the square of an array's length.
+template <class F>
+[[nodiscard]] bool any_outside_texts(std::string_view json, F&& f) {
   bool in_text = false;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const char c = json[i];
     if (in_text && c == '\\') ++i;
     if (c == '"') in_text = !in_text;
-    if (in_text) continue;
-    if ((c == '[' || c == '{') && ++depth > max) return true;
-    if (c == ']' || c == '}') --depth;
+    if (!in_text && f(c)) return true;
   }
   return false;
+}
+
+/// Whether brackets outside of texts nest deeper than `max`.
+[[nodiscard]] inline bool nests_deeper(std::string_view json, int max) noexcept {
+  return any_outside_texts(json, [max, depth = 0](char c) mutable {
+    if (c == ']' || c == '}') --depth;
+    return (c == '[' || c == '{') && ++depth > max;
+  });
 }
 
 }  // namespace detail

@@ -152,11 +152,8 @@ inline void refuse_other_features(Fields& fields) {
                                                   const HttpRequest& request, bool counted) {
   const Json body = parse_body(request);
   Fields fields(body);
-  const auto name = fields.text("model");
-  if (!name) refuse_field("model", "is missing");
   Job job;
-  job.model = service.model(*name);
-  job.sampler = options.sampler;
+  begin_job(job, service, fields.need_text("model"), options);
   return read_message_request(fields, std::move(job), counted);
 }
 

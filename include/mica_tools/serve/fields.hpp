@@ -81,6 +81,12 @@ class Fields {
     if (!value->is_string()) refuse_type(name, "a string", *value);
     return value->get<std::string>();
   }
+  /// The same, which must be there.
+  [[nodiscard]] std::string need_text(std::string_view name) {
+    auto value = text(name);
+    if (!value) refuse_field(place(name), "is missing");
+    return *std::move(value);
+  }
   [[nodiscard]] std::optional<bool> flag(std::string_view name) {
     const Json* const value = find(name);
     if (value == nullptr) return std::nullopt;

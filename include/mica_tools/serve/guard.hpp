@@ -5,11 +5,11 @@
 // it may send requests across origins, which the Origin header shows.
 #pragma once
 
+#include "mica_tools/remote/url.hpp"
 #include "mica_tools/serve/error_reply.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -28,11 +28,8 @@ struct GuardOptions {
 
 namespace detail {
 
-[[nodiscard]] inline std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
+using remote::detail::lower;
+
 [[nodiscard]] inline bool has(const std::vector<std::string>& list, std::string_view text) {
   return std::any_of(list.begin(), list.end(),
                      [&](const std::string& each) { return each == "*" || lower(each) == text; });

@@ -22,14 +22,13 @@ namespace mica::serve {
   if (std::find(types.begin(), types.end(), type) == types.end())
     refuse_field(part.place("type"), join("found '", escaped(type, 40), "', but this server reads text only"),
                  Cause::option);
-  const auto text = part.text("text");
-  if (!text) refuse_field(part.place("text"), "is missing");
+  std::string text = part.need_text("text");
   part.accept("cache_control");  // of Anthropic: the prefix cache of this server needs no mark
   part.accept("annotations");    // of answers, which clients send back
   part.accept("citations");
   part.accept("logprobs");
   part.refuse_others();
-  return *text;
+  return text;
 }
 
 /// A string, or all parts, joined without a separator. Raises as part_text().

@@ -37,10 +37,9 @@ namespace detail {
 [[nodiscard]] inline std::string read_model_name(const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  const auto name = fields.text("model");
-  if (!name) refuse_field("model", "is missing");
+  std::string name = fields.need_text("model");
   fields.refuse_others();
-  return *name;
+  return name;
 }
 
 }  // namespace detail

@@ -117,9 +117,7 @@ inline void read_ollama_options(const Json& json, Job& job) {
 [[nodiscard]] inline OllamaRequest read_ollama(Fields& fields, const Service& service, bool chat) {
   OllamaRequest out;
   out.chat = chat;
-  const auto model = fields.text("model");
-  if (!model) refuse_field("model", "is missing");
-  out.model = ollama_name(service, *model);
+  out.model = ollama_name(service, fields.need_text("model"));
   out.stream = fields.flag("stream").value_or(true);
   fields.allow_only("format", "");
   if (const Json* const time = fields.find("keep_alive")) out.keep_alive = read_keep_alive(*time);
@@ -243,10 +241,8 @@ class OllamaAnswer {
   if (asked.conversation.messages.empty() && asked.raw.empty()) return load_or_unload(service, asked);
   Job& job = asked.job;
   const Stopwatch load;
-  job.model = service.model(asked.model);
+  begin_job(job, service, asked.model, options);
   asked.load_seconds = load.seconds();
-  job.sampler = options.sampler;
-  job.max_tokens = options.max_tokens;
   const Json none = Json::object();
   const Json* const given = fields.find("options");
   read_ollama_options(given == nullptr ? none : *given, job);

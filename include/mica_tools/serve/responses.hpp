@@ -249,12 +249,8 @@ class ResponseText {
                                                      const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  const auto name = fields.text("model");
-  if (!name) refuse_field("model", "is missing");
   Job job;
-  job.model = service.model(*name);
-  job.sampler = options.sampler;
-  job.max_tokens = options.max_tokens;
+  begin_job(job, service, fields.need_text("model"), options);
   ResponsesRequest out = read_response_request(fields, std::move(job));
   const bool open = !request.headers.get("OpenResponses-Version").empty();
   if (open && out.thoughts == ThoughtsAs::content) out.thoughts = ThoughtsAs::open_content;

@@ -89,17 +89,11 @@ namespace detail {
 /// Whether an object has more members than `max`. An ordered object compares each new name with all before it.
 [[nodiscard]] inline bool has_more_members(std::string_view json, std::size_t max) {
   std::vector<std::size_t> members;  // of the open arrays and objects
-  bool in_text = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_text && c == '\\') ++i;
-    if (c == '"') in_text = !in_text;
-    if (in_text) continue;
+  return io::detail::any_outside_texts(json, [&](char c) {
     if (c == '[' || c == '{') members.push_back(0);
     if ((c == ']' || c == '}') && !members.empty()) members.pop_back();
-    if (c == ':' && !members.empty() && ++members.back() > max) return true;
-  }
-  return false;
+    return c == ':' && !members.empty() && ++members.back() > max;
+  });
 }
 
 }  // namespace detail
