@@ -212,7 +212,8 @@ class Batch {
     return member.like != nullptr && !member.like->generation.over() &&
            member.like->generation.session().tokens().size() < member.common;
   }
-  /// One token for each decoding member, then drafts; prompts share the remaining tokens evenly.
+  /// One token for each decoding member, then drafts; of the remaining tokens the prompt that came first has a
+  /// quarter at least, and the prompts with the fewest unread tokens have the others.
   void choose_tokens() {
     turn_.clear();
     feeds_.clear();
@@ -233,9 +234,16 @@ class Batch {
     }
     if (beside) left = std::min(left, options_.prompt_tokens);
     // One that waited for a member whose answer ask() ends is not among them: its turn is the next step.
-    for (std::size_t i = 0; i < readers_.size(); ++i) {
-      const std::size_t share = ceil_div(left, readers_.size() - i);
-      if (share > 0) left -= ask(*readers_[i], share);
+    if (readers_.empty()) return;
+    const Member* const oldest = readers_.front();
+    std::size_t kept = ceil_div(left, std::size_t{4});  // for the oldest
+    std::sort(readers_.begin(), readers_.end(), [](const Member* a, const Member* b) {
+      return std::pair(a->generation.unread().size(), a->id) <
+             std::pair(b->generation.unread().size(), b->id);
+    });
+    for (Member* const reader : readers_) {
+      if (reader == oldest) kept = 0;
+      if (left > kept) left -= ask(*reader, left - kept);
     }
   }
 
