@@ -97,23 +97,25 @@
 #include "mica_tools/hub/unfinished.hpp"
 #include "mica_tools/hub/variant.hpp"
 
-// serve: answers for many clients inside one budget, as far as it needs neither JSON nor HTTP
+// serve: answers for many clients inside one budget
 #include "mica_tools/serve/answer.hpp"
 #include "mica_tools/serve/chat_functions.hpp"
 #include "mica_tools/serve/engine.hpp"
 #include "mica_tools/serve/event.hpp"
-#include "mica_tools/serve/http.hpp"
 #include "mica_tools/serve/job.hpp"
-#include "mica_tools/serve/listen_options.hpp"
 #include "mica_tools/serve/loaded_model.hpp"
 #include "mica_tools/serve/loader.hpp"
 #include "mica_tools/serve/metrics.hpp"
 #include "mica_tools/serve/options.hpp"
 #include "mica_tools/serve/refusal.hpp"
-#include "mica_tools/serve/route_options.hpp"
 #include "mica_tools/serve/scheduler.hpp"
 #include "mica_tools/serve/sequence_bytes.hpp"
 #include "mica_tools/serve/served_model.hpp"
 #include "mica_tools/serve/service.hpp"
 #include "mica_tools/serve/state_folder.hpp"
 #include "mica_tools/serve/step_pace.hpp"
+
+// http and routes: requests, replies and options, as far as they need neither JSON nor sockets
+#include "mica_tools/http/listen_options.hpp"
+#include "mica_tools/http/request_reply.hpp"
+#include "mica_tools/routes/route_options.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/serve/anthropic.hpp"
+#include "mica_tools/routes/anthropic.hpp"
 
 #include "events.hpp"
 

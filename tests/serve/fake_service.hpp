@@ -4,8 +4,8 @@
 // that record pieces, and can leave.
 #pragma once
 
-#include "mica_tools/serve/fields.hpp"
-#include "mica_tools/serve/http.hpp"
+#include "mica_tools/http/fields.hpp"
+#include "mica_tools/http/request_reply.hpp"
 #include "mica_tools/serve/service.hpp"
 
 #include <chrono>

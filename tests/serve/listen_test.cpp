@@ -3,7 +3,7 @@
 // HTTP as clients send it, good ones and bad ones, over real sockets.
 
 #if defined(MICA_HAS_SERVER)
-#include "mica_tools/serve/listen.hpp"
+#include "mica_tools/http/listen.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/serve/llama.hpp"
+#include "mica_tools/routes/llama.hpp"
 
 #include "fake_service.hpp"
-#include "mica_tools/serve/models.hpp"
+#include "mica_tools/routes/models.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/serve/ollama.hpp"
+#include "mica_tools/routes/ollama.hpp"
 
 #include "events.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/serve/openai_chat.hpp"
+#include "mica_tools/routes/openai_chat.hpp"
 
 #include "fake_service.hpp"
 

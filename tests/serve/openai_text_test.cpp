@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/serve/openai_text.hpp"
+#include "mica_tools/routes/openai_text.hpp"
 
 #include "fake_service.hpp"
 

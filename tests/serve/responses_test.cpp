@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/serve/responses.hpp"
+#include "mica_tools/routes/responses.hpp"
 
 #include "events.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/serve/router.hpp"
+#include "mica_tools/http/router.hpp"
 
 #include "fake_service.hpp"
 

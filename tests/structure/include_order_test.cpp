@@ -24,7 +24,7 @@ const std::vector<std::vector<std::string>> floors = {
     {"sample", "text", "model"},
     {"plan", "runtime"},
     {"json", "write", "encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace", "fit",
-     "hub", "chat", "serve"},
+     "hub", "chat", "serve", "http", "routes"},
 };
 
 // The rooms in reading order: one may include those before it and itself.

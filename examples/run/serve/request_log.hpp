@@ -6,7 +6,7 @@
 //   time=2026-11-25T12:00:00Z answer=7 model=llama-1b reason=length prompt=512 cached=480 tokens=64 ...
 #pragma once
 
-#include "mica_tools/serve/http.hpp"
+#include "mica_tools/http/request_reply.hpp"
 #include "mica_tools/serve/options.hpp"
 
 #include <cstdint>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web.hpp"
 
-#include "mica_tools/serve/anthropic.hpp"
-#include "mica_tools/serve/guard.hpp"
-#include "mica_tools/serve/llama.hpp"
-#include "mica_tools/serve/models.hpp"
-#include "mica_tools/serve/ollama.hpp"
-#include "mica_tools/serve/openai_chat.hpp"
-#include "mica_tools/serve/openai_text.hpp"
-#include "mica_tools/serve/responses.hpp"
-#include "mica_tools/serve/router.hpp"
+#include "mica_tools/http/guard.hpp"
+#include "mica_tools/http/router.hpp"
+#include "mica_tools/routes/anthropic.hpp"
+#include "mica_tools/routes/llama.hpp"
+#include "mica_tools/routes/models.hpp"
+#include "mica_tools/routes/ollama.hpp"
+#include "mica_tools/routes/openai_chat.hpp"
+#include "mica_tools/routes/openai_text.hpp"
+#include "mica_tools/routes/responses.hpp"
 #include "page.hpp"
 
 #include <memory>

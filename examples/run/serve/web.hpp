@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/sample/sampler_options.hpp"
-#include "mica_tools/serve/listen_options.hpp"
+#include "mica_tools/http/listen_options.hpp"
 #include "mica_tools/serve/service.hpp"
 #include "request_log.hpp"
 

@@ -4,12 +4,12 @@
 // of a hub is named, so that no other run pays for what comes with TLS, which is 4 MiB of memory.
 #include "module.hpp"
 
+#include "mica_tools/http/listen.hpp"
 #include "mica_tools/hub/download.hpp"
 #include "mica_tools/hub/repository.hpp"
 #include "mica_tools/remote/open.hpp"
 #include "mica_tools/remote/token.hpp"
 #include "mica_tools/remote/url.hpp"
-#include "mica_tools/serve/listen.hpp"
 
 extern "C" void mica_open_remote(const std::string& url, const std::atomic<bool>* stop,
                                  std::optional<mica::gguf::Document>& document) {

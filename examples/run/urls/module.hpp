@@ -4,10 +4,10 @@
 #pragma once
 
 #include "mica/gguf/reader.hpp"
+#include "mica_tools/http/listen_options.hpp"
 #include "mica_tools/hub/fetch.hpp"
 #include "mica_tools/hub/listing.hpp"
 #include "mica_tools/hub/name.hpp"
-#include "mica_tools/serve/listen_options.hpp"
 
 #include <atomic>
 #include <optional>

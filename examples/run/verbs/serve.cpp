@@ -4,7 +4,7 @@
 #include "answer_options.hpp"
 #include "console.hpp"
 #include "mica/budget/size.hpp"
-#include "mica_tools/serve/route_options.hpp"
+#include "mica_tools/routes/route_options.hpp"
 #include "mica_tools/serve/scheduler.hpp"
 #include "remote.hpp"
 #include "serve/file_loader.hpp"

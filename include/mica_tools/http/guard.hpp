@@ -5,8 +5,8 @@
 // it may send requests across origins, which the Origin header shows.
 #pragma once
 
+#include "mica_tools/http/error_reply.hpp"
 #include "mica_tools/remote/url.hpp"
-#include "mica_tools/serve/error_reply.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,10 +3,10 @@
 // What Ollama's API says about models: /api/tags lists all, /api/ps those in memory, /api/show describes one.
 #pragma once
 
-#include "mica_tools/serve/fields.hpp"
-#include "mica_tools/serve/parts.hpp"
-#include "mica_tools/serve/route_options.hpp"
-#include "mica_tools/serve/router.hpp"
+#include "mica_tools/http/fields.hpp"
+#include "mica_tools/http/router.hpp"
+#include "mica_tools/routes/parts.hpp"
+#include "mica_tools/routes/route_options.hpp"
 #include "mica_tools/serve/service.hpp"
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica_tools/serve/detail/connection_threads.hpp"
-#include "mica_tools/serve/detail/socket_stream.hpp"
-#include "mica_tools/serve/listen_options.hpp"
+#include "mica_tools/http/detail/connection_threads.hpp"
+#include "mica_tools/http/detail/socket_stream.hpp"
+#include "mica_tools/http/listen_options.hpp"
 
 #include <netinet/in.h>
 

@@ -9,8 +9,8 @@
 // The text of an exception that is not the library's own is not shown.
 #pragma once
 
-#include "mica_tools/serve/fields.hpp"
-#include "mica_tools/serve/http.hpp"
+#include "mica_tools/http/fields.hpp"
+#include "mica_tools/http/request_reply.hpp"
 #include "mica_tools/serve/refusal.hpp"
 
 #include <cstddef>

@@ -4,11 +4,11 @@
 // one with counters. Its routes about models are in ollama_models.hpp.
 #pragma once
 
-#include "mica_tools/serve/keep_alive.hpp"
-#include "mica_tools/serve/messages.hpp"
-#include "mica_tools/serve/ollama_models.hpp"
-#include "mica_tools/serve/openai_parts.hpp"
-#include "mica_tools/serve/parts.hpp"
+#include "mica_tools/routes/keep_alive.hpp"
+#include "mica_tools/routes/messages.hpp"
+#include "mica_tools/routes/ollama_models.hpp"
+#include "mica_tools/routes/openai_parts.hpp"
+#include "mica_tools/routes/parts.hpp"
 
 #include <chrono>
 #include <cstddef>

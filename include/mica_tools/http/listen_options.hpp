@@ -3,7 +3,7 @@
 // Where a server listens, and what it bears of its clients.
 #pragma once
 
-#include "mica_tools/serve/http.hpp"
+#include "mica_tools/http/request_reply.hpp"
 
 #include <chrono>
 #include <cstddef>

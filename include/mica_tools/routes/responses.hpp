@@ -4,10 +4,10 @@
 // for all servers. Nothing is stored, so a client sends the whole conversation each time.
 #pragma once
 
-#include "mica_tools/serve/messages.hpp"
-#include "mica_tools/serve/openai_parts.hpp"
-#include "mica_tools/serve/parts.hpp"
-#include "mica_tools/serve/response_writer.hpp"
+#include "mica_tools/routes/messages.hpp"
+#include "mica_tools/routes/openai_parts.hpp"
+#include "mica_tools/routes/parts.hpp"
+#include "mica_tools/routes/response_writer.hpp"
 
 #include <cstddef>
 #include <exception>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/text/utf8.hpp"
-#include "mica_tools/serve/openai_parts.hpp"
+#include "mica_tools/routes/openai_parts.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "mica/sample/sampler_options.hpp"
-#include "mica_tools/serve/fields.hpp"
-#include "mica_tools/serve/route_options.hpp"
+#include "mica_tools/http/fields.hpp"
+#include "mica_tools/routes/route_options.hpp"
 #include "mica_tools/serve/served_model.hpp"
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "mica_tools/chat/thought_splitter.hpp"
+#include "mica_tools/http/fields.hpp"
 #include "mica_tools/serve/event.hpp"
-#include "mica_tools/serve/fields.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 // memory.
 #pragma once
 
-#include "mica_tools/serve/router.hpp"
+#include "mica_tools/http/router.hpp"
 #include "mica_tools/serve/service.hpp"
 
 #include <string>

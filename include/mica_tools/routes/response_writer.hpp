@@ -9,7 +9,7 @@
 #pragma once
 
 #include "mica_tools/chat/thought_splitter.hpp"
-#include "mica_tools/serve/fields.hpp"
+#include "mica_tools/http/fields.hpp"
 
 #include <cstdint>
 #include <functional>

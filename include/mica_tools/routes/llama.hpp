@@ -5,9 +5,9 @@
 #pragma once
 
 #include "mica/text/utf8.hpp"
-#include "mica_tools/serve/metrics_text.hpp"
-#include "mica_tools/serve/openai_messages.hpp"
-#include "mica_tools/serve/openai_text.hpp"
+#include "mica_tools/routes/metrics_text.hpp"
+#include "mica_tools/routes/openai_messages.hpp"
+#include "mica_tools/routes/openai_text.hpp"
 
 #include <algorithm>
 #include <array>

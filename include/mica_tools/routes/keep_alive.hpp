@@ -4,7 +4,7 @@
 // writes times (time.ParseDuration): "5m", "1h30m", "1.5h", "-1".
 #pragma once
 
-#include "mica_tools/serve/fields.hpp"
+#include "mica_tools/http/fields.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 // The conversation in a request of OpenAI's form.
 #pragma once
 
-#include "mica_tools/serve/messages.hpp"
+#include "mica_tools/routes/messages.hpp"
 #include "mica_tools/serve/served_model.hpp"
 
 #include <algorithm>

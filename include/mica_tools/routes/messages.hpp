@@ -3,7 +3,7 @@
 // The content of a message as plain text: a string, or an array of parts that are text.
 #pragma once
 
-#include "mica_tools/serve/fields.hpp"
+#include "mica_tools/http/fields.hpp"
 
 #include <algorithm>
 #include <cstddef>

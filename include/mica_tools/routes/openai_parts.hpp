@@ -4,10 +4,10 @@
 // a stream.
 #pragma once
 
-#include "mica_tools/serve/route_options.hpp"
-#include "mica_tools/serve/router.hpp"
-#include "mica_tools/serve/sampling.hpp"
-#include "mica_tools/serve/stream.hpp"
+#include "mica_tools/http/router.hpp"
+#include "mica_tools/http/stream.hpp"
+#include "mica_tools/routes/route_options.hpp"
+#include "mica_tools/routes/sampling.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -4,10 +4,10 @@
 // needed.
 #pragma once
 
-#include "mica_tools/serve/message_writer.hpp"
-#include "mica_tools/serve/messages.hpp"
-#include "mica_tools/serve/openai_parts.hpp"
-#include "mica_tools/serve/parts.hpp"
+#include "mica_tools/routes/message_writer.hpp"
+#include "mica_tools/routes/messages.hpp"
+#include "mica_tools/routes/openai_parts.hpp"
+#include "mica_tools/routes/parts.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -7,8 +7,8 @@
 //   /v1/responses/{id}/input_items  one segment
 #pragma once
 
+#include "mica_tools/http/error_reply.hpp"
 #include "mica_tools/json/parse_json.hpp"
-#include "mica_tools/serve/error_reply.hpp"
 
 #include <algorithm>
 #include <cstddef>

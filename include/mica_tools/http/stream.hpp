@@ -5,7 +5,7 @@
 // an API writes for an event.
 #pragma once
 
-#include "mica_tools/serve/error_reply.hpp"
+#include "mica_tools/http/error_reply.hpp"
 #include "mica_tools/serve/service.hpp"
 
 #include <chrono>

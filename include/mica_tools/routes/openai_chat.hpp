@@ -5,8 +5,8 @@
 #pragma once
 
 #include "mica_tools/chat/thought_splitter.hpp"
-#include "mica_tools/serve/openai_messages.hpp"
-#include "mica_tools/serve/openai_parts.hpp"
+#include "mica_tools/routes/openai_messages.hpp"
+#include "mica_tools/routes/openai_parts.hpp"
 
 #include <cstddef>
 #include <iterator>

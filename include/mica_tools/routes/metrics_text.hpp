@@ -4,7 +4,7 @@
 // llama-server where they mean the same.
 #pragma once
 
-#include "mica_tools/serve/fields.hpp"
+#include "mica_tools/http/fields.hpp"
 #include "mica_tools/serve/service.hpp"
 
 #include <algorithm>
