@@ -139,6 +139,11 @@ class FakeService final : public serve::Service {
     while (!stepwise && !pending_.back().empty()) step();
     return answer;
   }
+  serve::SlotResult slot(serve::SlotTask task) override {
+    if (slot_refusal) throw *slot_refusal;
+    slot_tasks.push_back(std::move(task));
+    return {84, 1234, 0.5};
+  }
   [[nodiscard]] serve::Snapshot snapshot() const override { return state; }
   /// Puts the next event of each answer.
   void step() {
@@ -153,6 +158,8 @@ class FakeService final : public serve::Service {
   std::map<std::size_t, std::vector<serve::Event>> scripts;  // by the number of the job
   std::optional<serve::Refusal> refusal;                     // of submit()
   std::size_t refuse_from = 0;                               // the first job that is refused
+  std::vector<serve::SlotTask> slot_tasks;                   // as they were given
+  std::optional<serve::Refusal> slot_refusal;                // of slot()
   serve::Snapshot state;
   std::vector<serve::Job> jobs;  // as they were submitted
   std::vector<std::shared_ptr<serve::Answer>> answers;

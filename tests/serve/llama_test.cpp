@@ -65,31 +65,66 @@ TEST_CASE("slots are running answers, free places and answers in line") {
   REQUIRE(list.size() == 2);
   CHECK(list[0] ==
         Json::parse(R"({"id":0,"n_ctx":512,"speculative":false,"is_processing":true,"state":"running",
-    "id_task":7,"model":"tiny","n_prompt_tokens":10,"n_prompt_tokens_processed":5,"n_prompt_tokens_cache":2,
+    "id_task":7,"id_slot":-1,"model":"tiny","n_prompt_tokens":10,"n_prompt_tokens_processed":5,"n_prompt_tokens_cache":2,
     "n_decoded":0,"max_tokens":20,"bytes":300})"));
   CHECK(list[1] ==
         Json::parse(R"({"id":1,"n_ctx":512,"speculative":false,"is_processing":false,"state":"idle"})"));
   CHECK(llama.get("/slots", "fail_on_no_slot", "1").status == 200);
-  llama.service.state.slots.push_back({8, "tiny", 1, 0, 0, 0, 1, 1, true});
+  llama.service.state.slots.push_back({8, "tiny", 1, 0, 0, 0, 1, 1, true, 1});
   llama.service.state.slots.push_back({9, "tiny", 1, 0, 0, 0, 1, 1, false});
   list = json_of(llama.get("/slots"));
   REQUIRE(list.size() == 3);
+  CHECK(list[1]["id_slot"] == 1);
   CHECK(list[2]["state"] == "waiting");
   CHECK(list[2]["is_processing"] == false);
   CHECK(llama.get("/slots", "fail_on_no_slot", "1").status == 503);
 }
 
-TEST_CASE("slots cannot be saved, and the reply says why") {
-  const Llama llama;
-  const auto act = [&](const char* action) {
-    HttpRequest request = post("/slots/0", "{}");
+TEST_CASE("slots are saved, restored and erased in llama-server's form") {
+  Llama llama;
+  const auto act = [&](const char* path, const char* action, const char* body) {
+    HttpRequest request = post(path, body);
     request.query.add("action", action);
-    return llama.router.handle(request).status;
+    return llama.router.handle(request);
   };
-  CHECK(act("save") == 501);
-  CHECK(act("restore") == 501);
-  CHECK(act("erase") == 501);
-  CHECK(act("eat") == 400);
+  constexpr const char* file = R"({"filename":"a.bin"})";
+  CHECK(json_of(act("/slots/1", "save", file)) ==
+        Json::parse(R"({"id_slot":1,"filename":"a.bin","n_saved":84,"n_written":1234,
+    "timings":{"save_ms":500.0}})"));
+  CHECK(json_of(act("/slots/0", "restore", file)) ==
+        Json::parse(R"({"id_slot":0,"filename":"a.bin","n_restored":84,"n_read":1234,
+    "timings":{"restore_ms":500.0}})"));
+  CHECK(json_of(act("/slots/1", "erase", "")) == Json::parse(R"({"id_slot":1,"n_erased":84})"));
+  REQUIRE(llama.service.slot_tasks.size() == 3);
+  CHECK(llama.service.slot_tasks[0].slot == 1);
+  CHECK(llama.service.slot_tasks[0].file == "a.bin");
+  CHECK(llama.service.slot_tasks[1].action == SlotAction::restore);
+  CHECK(llama.service.slot_tasks[2].action == SlotAction::erase);
+
+  CHECK(act("/slots/0", "eat", file).status == 400);
+  CHECK(act("/slots/2", "save", file).status == 400);
+  CHECK(act("/slots/-1", "save", file).status == 400);
+  CHECK(act("/slots/1x", "save", file).status == 400);
+  CHECK(act("/slots/0", "save", "{}").status == 400);
+  CHECK(act("/slots/0", "save", R"({"filename":1})").status == 400);
+  CHECK(act("/slots/0", "save", R"({"filename":"a","x":1})").status == 400);
+  CHECK(act("/slots/0", "save", R"({"filename":"a","model":"none"})").status == 404);
+  llama.service.slot_refusal = Refusal(Cause::unsupported, "slots are not saved; --slot-save-path");
+  const HttpReply refused = act("/slots/0", "save", file);
+  CHECK(refused.status == 501);
+  CHECK(refused.body.find("--slot-save-path") != std::string::npos);
+  CHECK(llama.service.slot_tasks.size() == 3);
+}
+
+TEST_CASE("a completion names its slot") {
+  Llama llama;
+  CHECK(json_of(llama.ask("/completion", R"({"prompt":"ab","id_slot":1})"))["id_slot"] == 1);
+  CHECK(json_of(llama.ask("/completion", R"({"prompt":"ab","id_slot":-1})"))["id_slot"] == -1);
+  REQUIRE(llama.service.jobs.size() == 2);
+  CHECK(llama.service.jobs[0].slot == std::size_t{1});
+  CHECK_FALSE(llama.service.jobs[1].slot.has_value());
+  CHECK(llama.ask("/completion", R"({"prompt":"ab","id_slot":2})").status == 400);
+  CHECK(llama.ask("/completion", R"({"prompt":"ab","id_slot":-2})").status == 400);
 }
 
 TEST_CASE("a completion has llama-server's fields, whole and in a stream without [DONE]") {

@@ -10,7 +10,10 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace mica::test::scheduler_test {
 namespace {
@@ -286,6 +289,136 @@ TEST_CASE("prefixes survive a restart, and damaged files cost time alone") {
     CHECK(answer.text == expected);
     if (!damaged) CHECK(answer.ended.cached_tokens >= (prompt_tokens - 1) / 16 * 16);
   }
+}
+
+TEST_CASE("a saved slot comes back after its prefix was evicted, with the same bits") {
+  const TemporaryFolder folder;
+  const SchedulerOptions options{.parallel = 2, .slots = folder.path("")};
+  const std::string text =
+      "Once upon a time there was a little girl who lived with her mother in a small house";
+  std::string expected;
+  std::size_t prompt = 0;
+  const auto task = [](const auto& model, std::size_t slot, SlotAction action, std::string file = "") {
+    return SlotTask{model, slot, action, std::move(file)};
+  };
+  {
+    Running server({fairy}, plenty, options);
+    const auto model = server.scheduler.model("");
+    Job job = job_of(model, text, 20, 3);
+    job.slot = 1;
+    prompt = job.prompt.tokens.size();
+    expected = collect(*server.scheduler.submit(job)).text;
+    const SlotResult saved = server.scheduler.slot(task(model, 1, SlotAction::save, "one.bin"));
+    CHECK(saved.tokens == prompt + 19);  // the last token was sampled, not run
+    CHECK(saved.bytes == std::filesystem::file_size(folder.path("one.bin")));
+    CHECK(folder.entries() == 1);
+    CHECK(server.scheduler.slot(task(model, 1, SlotAction::erase)).tokens == prompt + 19);
+    CHECK(server.scheduler.slot(task(model, 1, SlotAction::erase)).tokens == 0);
+    CHECK(is(cause_of([&] { server.scheduler.slot(task(model, 1, SlotAction::save, "no.bin")); }),
+             Cause::invalid, "slot 1 has no tokens"));
+    job.slot = 2;
+    CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.submit(job)); }), Cause::invalid, "0 to 1"));
+  }
+  Running server({fairy}, plenty, options);  // its prefix cache is empty
+  const auto model = server.scheduler.model("");
+  const SlotResult restored = server.scheduler.slot(task(model, 0, SlotAction::restore, "one.bin"));
+  CHECK(restored.tokens == prompt + 19);
+  CHECK(restored.bytes == std::filesystem::file_size(folder.path("one.bin")));
+  const Collected answer = collect(*server.scheduler.submit(job_of(model, text, 20, 3)));
+  CHECK(answer.text == expected);
+  CHECK(answer.ended.cached_tokens >= (prompt - 1) / 16 * 16);
+  CHECK(answer.ended.cached_tokens > 0);
+  CHECK(server.scheduler.slot(task(model, 0, SlotAction::save, "two.bin")).tokens >= prompt / 16 * 16);
+  CHECK(server.scheduler.slot(task(model, 0, SlotAction::erase)).tokens == prompt + 19);
+}
+
+TEST_CASE("slots that cannot be saved or restored are refused, and nothing is lost") {
+  const TemporaryFolder folder;
+  FileLoader loader(256);
+  ModelCard card;
+  card.path = fairy;
+  {
+    Running server({fairy}, plenty, {.slots_hint = "say --where"});
+    CHECK(is(cause_of([&] {
+               server.scheduler.slot({server.scheduler.model(""), 0, SlotAction::erase, ""});
+             }),
+             Cause::unsupported, "say --where"));
+  }
+  // Memory for the model and one answer of the whole context.
+  const std::uint64_t budget = loader.bytes(card, 0) + plan::any_process_bytes + (std::uint64_t{1} << 18);
+  Running server({fairy}, budget, {.parallel = 2, .slots = folder.path("")});
+  const auto model = server.scheduler.model("");
+  const auto refused = [&](SlotAction action, std::string file, std::size_t slot = 0) {
+    return cause_of([&] { server.scheduler.slot({model, slot, action, std::move(file)}); });
+  };
+  for (const std::string& name : std::vector<std::string>{
+           "", ".", "..", "../a", "a/b", "a\\b", std::string("a\0b", 3), "a\n", std::string(201, 'a')}) {
+    CAPTURE(name);
+    CHECK(is(refused(SlotAction::save, name), Cause::invalid, "filename"));
+    CHECK(is(refused(SlotAction::restore, name), Cause::invalid, "filename"));
+  }
+  CHECK(is(refused(SlotAction::save, "a", 2), Cause::invalid, "allowed: 0 to 1"));
+  CHECK(is(refused(SlotAction::restore, "none"), Cause::invalid, "none"));
+  static_cast<void>(folder.file("text", "this is no session"));
+  CHECK(is(refused(SlotAction::restore, "text"), Cause::invalid, "text"));
+
+  Job job = job_of(model, "Once upon a time there was a little girl who lived with her mother", 150, 3);
+  job.slot = 0;
+  CHECK(collect(*server.scheduler.submit(job)).failure.empty());
+  const SlotResult saved = server.scheduler.slot({model, 0, SlotAction::save, "good"});
+  CHECK(saved.tokens > 150);
+  // A byte of the keys and values is damaged.
+  std::string bytes = contents(folder.path("good"));
+  bytes[bytes.size() - 5000] ^= 1;
+  static_cast<void>(folder.file("damaged", bytes));
+  CHECK(is(refused(SlotAction::restore, "damaged"), Cause::invalid, "damaged"));
+
+  // While an answer has reserved the memory, the file does not fit; the slot and its file stay.
+  Job large = job_of(model, "The fox", 0, 1);
+  large.stop_at_end = false;
+  const auto running = server.scheduler.submit(large);
+  const std::string full = refused(SlotAction::restore, "good", 1);
+  running->cancel();
+  static_cast<void>(collect(*running));
+  MESSAGE(full);
+  CHECK(std::filesystem::file_size(folder.path("good")) == saved.bytes);
+  CHECK(server.scheduler.slot({model, 1, SlotAction::restore, "good"}).tokens == saved.tokens);
+  CHECK(folder.entries() == 3);
+  CHECK(server.ledger->peak() <= budget);
+}
+
+TEST_CASE("folders of models with similar names are not the same") {
+  CHECK(file_name_of("a.b") == "a.b");
+  CHECK(file_name_of("a_b") == "a_b");
+  CHECK(file_name_of("a/b:c") == "a%2Fb%3Ac");
+  CHECK(file_name_of("a%2Fb") == "a%252Fb");
+  CHECK(file_name_of("..") == "%2E.");
+  const TemporaryFolder folder;
+  const std::string file = folder.file("file", "x");
+  CHECK_THROWS_AS(make_folder(file + "/state"), Error);
+}
+
+TEST_CASE("an answer that ends in line is noted") {
+  std::mutex mutex;
+  std::vector<std::pair<std::uint64_t, std::string>> notes;
+  SchedulerOptions options{.parallel = 1};
+  options.on_ended = [&](const AnswerNote& note) {
+    const std::lock_guard lock(mutex);
+    notes.emplace_back(note.id, note.failure);
+  };
+  Running server({fairy}, plenty, options);
+  const auto model = server.scheduler.model("");
+  const auto first = server.scheduler.submit(job_of(model, "Once", 200));
+  const auto second = server.scheduler.submit(job_of(model, "Once", 1));
+  second->cancel();
+  CHECK(collect(*second).ended.reason == StopReason::cancelled);
+  const auto third = server.scheduler.submit(job_of(model, "Once", 1));
+  server.scheduler.stop();
+  static_cast<void>(collect(*first));
+  static_cast<void>(collect(*third));
+  server.finish();
+  REQUIRE(notes.size() == 3);
+  CHECK(server.scheduler.snapshot().slots.empty());
 }
 
 TEST_CASE("an ending server refuses, and ends what runs") {

@@ -79,6 +79,8 @@ void Serve::declare(Flags& flags) {
   flags.number("--connections", listen_.connections, {1, 4096}, "maximum of connections at a time");
   flags.text("--state", scheduler_.state, "DIR",
              "keep prefixes there when the server ends, for the next start");
+  flags.text("--slot-save-path", scheduler_.slots, "DIR",
+             "clients may save slots to files there, and restore them (POST /slots/{id})");
   flags.choice("--log", web_.log,
                {{"none", LogForm::none}, {"logfmt", LogForm::logfmt}, {"json", LogForm::json}}, "none",
                "FORM", "a line on stderr for each request and each answer");
@@ -148,6 +150,10 @@ int Serve::run() {
   web_.max_tokens = limit();
   if (keep_alive_ >= 0) scheduler_.keep_alive = std::chrono::seconds(keep_alive_);
 
+  if (!scheduler_.state.empty()) serve::make_folder(scheduler_.state);
+  if (!scheduler_.slots.empty()) serve::make_folder(scheduler_.slots);
+  scheduler_.slots_hint = "start it with --slot-save-path DIR";
+  scheduler_.memory_hint = "use a larger --memory";
   scheduler_.log = log_to_stderr(*this);
   scheduler_.on_ended = [this](const serve::AnswerNote& note) { log_answer(web_.log, note); };
   listen_.socket = inherited_socket();

@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -24,6 +26,11 @@
 namespace mica::serve {
 
 namespace detail {
+
+/// -1: any.
+[[nodiscard]] inline Json id_slot_of(const std::optional<std::size_t>& slot) {
+  return slot ? Json(*slot) : Json(-1);
+}
 
 [[nodiscard]] inline Json settings_of(const Job& job) {
   const sample::SamplerOptions& s = job.sampler;
@@ -122,6 +129,7 @@ namespace detail {
                   {"state", state}};
     if (state != "idle")
       entry.update({{"id_task", slot.id},
+                    {"id_slot", id_slot_of(slot.named)},
                     {"model", slot.model},
                     {"n_prompt_tokens", slot.prompt_tokens},
                     {"n_prompt_tokens_processed", slot.read_tokens},
@@ -149,8 +157,11 @@ struct LlamaForm {
     for (const ScoredPiece& each : scored) {
       if (tokens) ids.push_back(each.id);
     }
-    Json out = {
-        {"index", i}, {"content", text}, {"tokens", std::move(ids)}, {"id_slot", -1}, {"stop", false}};
+    Json out = {{"index", i},
+                {"content", text},
+                {"tokens", std::move(ids)},
+                {"id_slot", id_slot_of(jobs[i].slot)},
+                {"stop", false}};
     if (jobs[i].top_tokens > 0) out["completion_probabilities"] = scored_tokens(scored, true);
     return out;
   }
@@ -258,6 +269,40 @@ struct LlamaForm {
   return json_reply({{"prompt", model->rendered(conversation)}});
 }
 
+/// Saves, restores or erases the slot of that number.
+[[nodiscard]] inline HttpReply slot_action(Service& service, const RouteOptions& options,
+                                           const HttpRequest& request, const std::string& id) {
+  const std::string_view action = request.query.get("action");
+  SlotTask task;
+  if (action == "restore") task.action = SlotAction::restore;
+  if (action == "erase") task.action = SlotAction::erase;
+  if (action != "save" && action != "restore" && action != "erase")
+    throw Refusal(Cause::invalid,
+                  join("action: found '", escaped(action, 40), "', allowed: save, restore, erase"));
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), task.slot);
+  if (error != std::errc() || end != id.data() + id.size() || task.slot >= options.max_running)
+    throw Refusal(Cause::invalid,
+                  join("slot: found '", escaped(id, 40), "', allowed: 0 to ", options.max_running - 1));
+  const Json body = request.body.empty() ? Json::object() : parse_body(request);
+  Fields fields(body);
+  const std::string model = fields.text("model").value_or("");
+  const bool erases = task.action == SlotAction::erase;
+  if (!erases) (void)fields.need("filename");
+  task.file = fields.text("filename").value_or("");
+  fields.refuse_others();
+  task.model = service.model(model);
+  const std::size_t slot = task.slot;
+  const SlotResult done = service.slot(std::move(task));
+  if (erases) return json_reply({{"id_slot", slot}, {"n_erased", done.tokens}});
+  const bool saves = action == "save";
+  const auto name = [](bool first, const char* a, const char* b) { return std::string(first ? a : b); };
+  Json out = {{"id_slot", slot}, {"filename", *fields.text("filename")}};
+  out[name(saves, "n_saved", "n_restored")] = done.tokens;
+  out[name(saves, "n_written", "n_read")] = done.bytes;
+  out["timings"][name(saves, "save_ms", "restore_ms")] = done.seconds * 1e3;
+  return json_reply(out);
+}
+
 }  // namespace detail
 
 /// service outlives the router.
@@ -291,13 +336,10 @@ inline void add_llama(Router& router, Service& service, const RouteOptions& opti
     reply.body = metrics_text(its.snapshot(), its.models());
     return reply;
   });
-  add("POST", "/slots/{id}", [](Service&, const RouteOptions&, const HttpRequest& request) -> HttpReply {
-    const std::string_view action = request.query.get("action");
-    if (action != "save" && action != "restore" && action != "erase")
-      throw Refusal(Cause::invalid,
-                    join("action: found '", escaped(action, 40), "', allowed: save, restore, erase"));
-    throw Refusal(Cause::unsupported, "this server has no slots to save: prompts share one prefix cache");
-  });
+  router.add("POST", "/slots/{id}", Api::openai,
+             [&service, options](const HttpRequest& request, const std::string& id) {
+               return detail::slot_action(service, options, request, id);
+             });
   for (const char* path : {"/props", "/infill", "/lora-adapters"})
     add("POST", path, [](Service&, const RouteOptions&, const HttpRequest& request) -> HttpReply {
       throw Refusal(Cause::unsupported, request.path + ": this server does not have it");

@@ -64,7 +64,8 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
     fields.allow_only(name, false);
   for (const char* name : {"t_max_predict_ms", "n_keep", "n_discard", "n_indent", "n_cache_reuse"})
     fields.allow_only(name, 0);
-  fields.allow_only("id_slot", -1);
+  const auto slot = fields.integer("id_slot", -1, static_cast<std::int64_t>(options.max_running) - 1);
+  if (slot.value_or(-1) >= 0) job.slot = static_cast<std::size_t>(*slot);
   fields.allow_only("grammar", "");
   fields.allow_only("json_schema");
   fields.allow_only("lora", Json::array());

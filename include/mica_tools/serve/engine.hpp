@@ -13,9 +13,10 @@
 #include "mica_tools/serve/step_pace.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -32,6 +33,17 @@ struct Waiting {
   std::shared_ptr<Answer> answer;
   Stopwatch since_submit = {};
 };
+
+/// Ends a job that was not begun: as failed or, without a failure, as cancelled.
+inline void end_waiting(const Waiting& waiting, std::string_view model, const std::string& failure,
+                        const SchedulerOptions& options) {
+  Ended ended;
+  ended.reason = StopReason::cancelled;
+  ended.prompt_tokens = waiting.job.prompt.tokens.size();
+  ended.queued_seconds = waiting.since_submit.seconds();
+  if (options.on_ended) options.on_ended({waiting.id, model, ended, failure});
+  waiting.answer->put(failure.empty() ? Event(ended) : Event(Failed{failure}));
+}
 
 /// What became of a job that was to be begun.
 enum class Beginning : std::uint8_t {
@@ -52,9 +64,11 @@ class Engine {
         metrics_(metrics),
         pace_(options.max_stall),
         prefixes_(model_->model().transformer()),
+        slots_(options.parallel),
         batch_(model_->model().transformer(), model_->model().tokenizer(),
                {.reuse_prefixes = true, .free_memory = [this] { return prefixes_.drop_one(); }}, &prefixes_) {
-    if (!options.state.empty()) state_.emplace(state_folder(options.state), options.max_state_bytes);
+    if (!options.state.empty())
+      state_.emplace(options.state + "/" + file_name_of(model_->card().id), options.max_state_bytes);
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -94,6 +108,14 @@ class Engine {
   /// Writes one prefix that is on no disk yet; false: there is none. After an error nothing is written any more; its
   /// text is returned once.
   [[nodiscard]] bool save_one(std::string& error);
+  /// Writes what the prefix cache has of a slot's tokens. Raises as Service::slot(), and Error.
+  [[nodiscard]] SlotResult save_slot(std::size_t slot, const std::string& path);
+  /// Puts a saved slot into the prefix cache. make_room(bytes) is called before anything is allocated, and raises
+  /// where there are not as many. Raises Error.
+  [[nodiscard]] SlotResult restore_slot(std::size_t slot, const std::string& path,
+                                        const std::function<void(std::uint64_t)>& make_room);
+  /// The number of tokens that the slot had.
+  std::size_t erase_slot(std::size_t slot) noexcept { return std::exchange(slots_[slot], {}).size(); }
   /// One step of all running answers.
   void step();
   /// Ends all answers as failed.
@@ -141,14 +163,6 @@ class Engine {
   [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
     return model_->bytes().growth(running.session.cached(), running.end, running.shared);
   }
-  /// A folder for each model, also where ids have characters that file names cannot have.
-  [[nodiscard]] std::string state_folder(const std::string& state) const {
-    std::string name = model_->card().id;
-    for (char& c : name) {
-      if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '_';
-    }
-    return state + "/" + name;
-  }
   void take_from_disk(Running& running);
   [[nodiscard]] ScoredPiece piece_of(const ScoredToken& token) const {
     std::string bytes;
@@ -165,6 +179,7 @@ class Engine {
   Metrics& metrics_;
   StepPace pace_;
   PrefixCache<AnyModel> prefixes_;
+  std::vector<std::vector<TokenId>> slots_;  // tokens of the last sequence of each
   RunningBatch batch_;
   std::list<Running> running_;  // addresses stay
   std::optional<StateFolder> state_;
@@ -204,6 +219,40 @@ inline bool Engine::save_one(std::string& error) {
     state_.reset();
   }
   return saved;
+}
+
+inline SlotResult Engine::save_slot(std::size_t slot, const std::string& path) {
+  const Stopwatch watch;
+  const std::vector<TokenId>& tokens = slots_[slot];
+  if (tokens.empty())
+    throw Refusal(Cause::invalid,
+                  join("slot ", slot, " has no tokens; complete a prompt with \"id_slot\": ", slot));
+  Session<AnyModel> session(model_->model().transformer());
+  const std::size_t saved = prefixes_.take(session, tokens);
+  if (saved == 0)
+    throw Refusal(Cause::invalid, join("slot ", slot, ": its ", tokens.size(),
+                                       " tokens have left the prefix cache; complete the prompt again"));
+  session.save(path);
+  return {saved, std::filesystem::file_size(path), watch.seconds()};
+}
+
+inline SlotResult Engine::restore_slot(std::size_t slot, const std::string& path,
+                                       const std::function<void(std::uint64_t)>& make_room) {
+  const Stopwatch watch;
+  AnyModel& model = model_->model().transformer();
+  std::uint64_t tokens = 0;
+  {
+    const kv::SnapshotReader saved(path);
+    model.check_saved(saved);
+    tokens = std::min<std::uint64_t>(saved.info().tokens.size(), saved.info().cached);
+  }
+  make_room(model_->bytes().at(tokens));
+  Session<AnyModel> session = Session<AnyModel>::open(model, path);
+  session.rewind(tokens);
+  MICA_CHECK(session.feed({}) == model::StepStatus::ok && prefixes_.keep(session) == tokens, budget, path,
+             ": no memory for its ", tokens, " tokens");
+  slots_[slot].assign(session.tokens().begin(), session.tokens().end());
+  return {tokens, std::filesystem::file_size(path), watch.seconds()};
 }
 
 inline void Engine::start(Running& running) {
@@ -250,13 +299,13 @@ inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::u
   while (!has_room(needed)) {
     if (!drop_for(needed)) return Beginning::no_memory;
   }
-  const std::shared_ptr<Answer> answer = waiting.answer;
+  Waiting unbegun{waiting.id, {}, waiting.answer, waiting.since_submit};
   try {
     running_.emplace_back(std::move(waiting), model_->model().transformer(),
                           Sampler(waiting.job.sampler, model_->card().n_vocab,
                                   mica::detail::ProgramAllocator(ledger_, budget::Account::logits)));
   } catch (const Error& error) {
-    answer->put(Failed{error.message()});
+    end_waiting(unbegun, model_->card().id, error.message(), options_);
     ++metrics_.failed;
     return Beginning::begun;
   }
@@ -303,6 +352,8 @@ inline void Engine::end(Running& running, std::string failure) {
   if (!failed) {
     failure.clear();
     announce(running, result);
+    const std::span<const TokenId> sequence = running.session.tokens().first(running.session.cached());
+    if (running.job.slot) slots_[*running.job.slot].assign(sequence.begin(), sequence.end());
   }
   if (!running.pieces.empty()) running.answer->put(Text{{}, std::exchange(running.pieces, {})});
   const auto& stops = running.job.stop;
@@ -352,9 +403,17 @@ inline void Engine::step() {
 
 inline void Engine::fail_all(const std::string& message) {
   for (Running& running : running_) {
-    static_cast<void>(batch_.remove(running.member));
-    running.answer->put(Failed{message});
+    const GenerateResult result = batch_.remove(running.member);
+    Ended ended;
+    ended.reason = StopReason::cancelled;
+    ended.prompt_tokens = running.job.prompt.tokens.size();
+    ended.cached_tokens = running.cached;
+    ended.answer_tokens = result.tokens.size();
+    ended.timings = result.timings;
+    ended.queued_seconds = running.queued_seconds;
     ++metrics_.failed;
+    if (options_.on_ended) options_.on_ended({running.id, model_->card().id, ended, message});
+    running.answer->put(Failed{message});
   }
   running_.clear();
 }
@@ -363,7 +422,8 @@ inline void Engine::describe(std::vector<Slot>& slots) const {
   for (const Running& running : running_) {
     const std::size_t tokens = running.session.tokens().size(), prompt = running.job.prompt.tokens.size();
     slots.push_back({running.id, model_->card().id, prompt, std::min(tokens, prompt), running.shared,
-                     running.written, running.end - prompt, model_->bytes().at(running.end), true});
+                     running.written, running.end - prompt, model_->bytes().at(running.end), true,
+                     running.job.slot});
   }
 }
 

@@ -33,8 +33,13 @@ struct SchedulerOptions {
   std::optional<std::chrono::seconds> keep_alive = {};
   std::string state = {};  // a folder in which prefixes survive a restart; empty: none
   std::uint64_t max_state_bytes = std::uint64_t{8} << 30;  // of the files of a model
-  std::function<void(const AnswerNote&)> on_ended = {};    // called on the scheduler's thread
-  LogSink log = {};                                        // its context outlives the scheduler
+  std::string slots = {};  // a folder for slots that clients save; empty: slots are not saved
+  /// Called on the scheduler's thread, for answers and for jobs that end in line. Calls no member of the scheduler
+  /// that waits: model(), slot().
+  std::function<void(const AnswerNote&)> on_ended = {};
+  std::string slots_hint = {};   // how a user sets `slots`, for refusals
+  std::string memory_hint = {};  // how a user sets the memory budget, for refusals
+  LogSink log = {};              // its context outlives the scheduler
 };
 
 }  // namespace mica::serve

@@ -5,6 +5,7 @@
 //
 //   submit() -> line, first in first out -> Engine of the model -> Answer
 //   model()  -> wanted models            -> Loader
+//   slot()   -> tasks between two steps  -> Engine
 #pragma once
 
 #include "mica_tools/serve/engine.hpp"
@@ -20,6 +21,8 @@
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <filesystem>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,8 +33,9 @@
 
 namespace mica::serve {
 
-/// Any thread may call the members of Service; one thread calls run(), which must be running before model() is
-/// called. Join it before the scheduler is destroyed; a scheduler does not run twice.
+/// Any thread but that of run() may call the members of Service; one thread calls run(). model() and slot() wait for
+/// that thread: a program that never calls run() waits for ever. Join it before the scheduler is destroyed; a
+/// scheduler does not run twice.
 class Scheduler final : public Service {
  public:
   /// cards: the models that can be asked for, one at least, the default one first; only their files are known
@@ -45,6 +49,7 @@ class Scheduler final : public Service {
   bool unload(std::string_view name) override;
   void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) override;
   std::shared_ptr<Answer> submit(Job job) override;
+  SlotResult slot(SlotTask task) override;
   Snapshot snapshot() const override;
 
   // Specific to Scheduler
@@ -79,14 +84,21 @@ class Scheduler final : public Service {
     Entry* entry;
     Waiting waiting;
   };
+  struct WaitingSlot {
+    SlotTask task;
+    std::promise<SlotResult> result;
+  };
 
   [[nodiscard]] Entry& find(std::string_view name) const;
   [[nodiscard]] std::uint64_t seconds_to_place() const;
+  void check_slot(std::size_t slot) const;
   void refuse_if_ending() const;
 
   // The thread of run()
   void wait_for_work();
   void take_inbox();
+  void do_slots();
+  [[nodiscard]] SlotResult do_slot(const SlotTask& task);
   void load_wanted();
   [[nodiscard]] bool make_room(const Entry& wanted);
   void load(Entry& entry);
@@ -99,6 +111,7 @@ class Scheduler final : public Service {
   void save_while_idle();
   void leave_in_time();
   void publish();
+  void publish_in_time();
   void end_all();
   [[nodiscard]] bool busy() const noexcept;
   [[nodiscard]] std::uint64_t reserved() const noexcept;
@@ -113,10 +126,12 @@ class Scheduler final : public Service {
   std::condition_variable loaded_;  // for model()
   std::vector<Line> inbox_;         // jobs that were submitted since the last step
   std::size_t in_line_ = 0;         // jobs of inbox_ and line_
+  std::vector<WaitingSlot> slots_;  // tasks that were given since the last step
   std::uint64_t next_id_ = 1;
   bool draining_ = false;
   bool stopping_ = false;  // draining_ too
   Snapshot published_;
+  mutable bool asked_ = false;    // for a snapshot since the last one
   double tokens_per_second_ = 0;  // of all answers together, lately
 
   // The thread of run()
@@ -124,6 +139,7 @@ class Scheduler final : public Service {
   Metrics metrics_;
   bool blocked_ = false;                     // the first job in line has to wait for an answer or a model
   Clock::time_point active_ = Clock::now();  // the last time with an answer
+  Clock::time_point published_at_ = {};
 };
 
 inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
@@ -206,6 +222,7 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
       throw Refusal(Cause::invalid, join("token ", id, " is outside the vocabulary of ",
                                          job.model->card().n_vocab, " tokens"));
   }
+  if (job.slot) check_slot(*job.slot);
   const ModelCard& card = job.model->card();
   const std::size_t prompt = job.prompt.tokens.size();
   try {
@@ -247,6 +264,31 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
   return answer;
 }
 
+inline void Scheduler::check_slot(std::size_t slot) const {
+  if (slot < options_.parallel) return;
+  Refusal refusal(Cause::invalid, join("id_slot: found ", slot, ", allowed: 0 to ", options_.parallel - 1));
+  refusal.field = "id_slot";
+  throw refusal;
+}
+
+inline SlotResult Scheduler::slot(SlotTask task) {
+  if (options_.slots.empty())
+    throw Refusal(Cause::unsupported, join("slots are not saved: there is no folder for them",
+                                           options_.slots_hint.empty() ? "" : "; ", options_.slots_hint));
+  if (!task.model) throw Refusal(Cause::invalid, "a slot needs a model, as Service::model() returns it");
+  check_slot(task.slot);
+  if (task.action != SlotAction::erase) check_file_name(task.file);
+  std::future<SlotResult> result;
+  {
+    const std::lock_guard lock(mutex_);
+    refuse_if_ending();
+    slots_.push_back({std::move(task), {}});
+    result = slots_.back().result.get_future();
+    work_.notify_one();
+  }
+  return result.get();
+}
+
 /// By the speed of the last steps: until the answer that is nearest to its end has ended.
 inline std::uint64_t Scheduler::seconds_to_place() const {
   std::size_t min = 0, running = 0;
@@ -263,6 +305,7 @@ inline std::uint64_t Scheduler::seconds_to_place() const {
 
 inline Snapshot Scheduler::snapshot() const {
   const std::lock_guard lock(mutex_);
+  asked_ = true;
   return published_;
 }
 
@@ -284,12 +327,13 @@ inline void Scheduler::run() {
   for (;;) {
     wait_for_work();
     take_inbox();
+    do_slots();
     load_wanted();
     admit();
     step();
     save_while_idle();
     leave_in_time();
-    publish();
+    publish_in_time();
     const std::lock_guard lock(mutex_);
     if (stopping_ || (draining_ && in_line_ == 0 && !busy())) break;
   }
@@ -312,7 +356,7 @@ inline std::uint64_t Scheduler::reserved() const noexcept {
 inline void Scheduler::wait_for_work() {
   if (busy() || (!line_.empty() && !blocked_)) return;
   std::unique_lock lock(mutex_);
-  if (!inbox_.empty() || stopping_ || (draining_ && in_line_ == 0)) return;
+  if (!inbox_.empty() || !slots_.empty() || stopping_ || (draining_ && in_line_ == 0)) return;
   const auto wanted = [](const auto& entry) { return entry->wanted || entry->unwanted; };
   if (std::any_of(entries_.begin(), entries_.end(), wanted)) {
     work_.wait_for(lock, std::chrono::milliseconds(1));
@@ -322,17 +366,61 @@ inline void Scheduler::wait_for_work() {
 }
 
 inline void Scheduler::take_inbox() {
-  const std::lock_guard lock(mutex_);
-  for (Line& line : inbox_) line_.push_back(std::move(line));
-  inbox_.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    for (Line& line : inbox_) line_.push_back(std::move(line));
+    inbox_.clear();
+  }
   const auto has_left = [&](const Line& line) {
     if (!line.waiting.answer->cancelled().load(std::memory_order_relaxed)) return false;
-    line.waiting.answer->put(Ended{StopReason::cancelled, {}, line.waiting.job.prompt.tokens.size()});
     ++metrics_.cancelled;
-    --in_line_;
+    end_waiting(line.waiting, line.entry->card.id, {}, options_);
     return true;
   };
-  std::erase_if(line_, has_left);
+  const std::size_t left = std::erase_if(line_, has_left);
+  const std::lock_guard lock(mutex_);
+  in_line_ -= left;
+}
+
+inline void Scheduler::do_slots() {
+  std::vector<WaitingSlot> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(slots_);
+  }
+  for (WaitingSlot& each : all) {
+    try {
+      each.result.set_value(do_slot(each.task));
+    } catch (const Refusal&) {
+      each.result.set_exception(std::current_exception());
+    } catch (const std::exception& error) {
+      const auto* const known = dynamic_cast<const Error*>(&error);
+      const bool memory = known != nullptr && known->code() == ErrorCode::budget;
+      const bool disk = known == nullptr || each.task.action == SlotAction::save;
+      const Cause cause = memory ? Cause::too_large : disk ? Cause::failed : Cause::invalid;
+      each.result.set_exception(
+          std::make_exception_ptr(Refusal(cause, known != nullptr ? known->message() : error.what())));
+    }
+  }
+}
+
+inline SlotResult Scheduler::do_slot(const SlotTask& task) {
+  Entry& entry = find(task.model->card().id);
+  if (!entry.engine) throw Refusal(Cause::unavailable, "the model has left memory; come again");
+  const std::string path = (std::filesystem::path(options_.slots) / task.file).string();
+  if (task.action == SlotAction::erase) return {entry.engine->erase_slot(task.slot), 0, 0};
+  if (task.action == SlotAction::save) return entry.engine->save_slot(task.slot, path);
+  const auto make_room = [&](std::uint64_t bytes) {
+    const std::uint64_t all = ledger_->left() + prefix_bytes(), taken = std::min(all, reserved());
+    if (bytes > all - taken)
+      throw Refusal(Cause::too_large, join("the file needs ", bytes, " bytes of keys, values and states; ",
+                                           all - taken, " are free beside models and answers"));
+    for (const auto& each : entries_) {
+      while (ledger_->left() < taken + bytes && each->engine && each->engine->drop_prefix()) {
+      }
+    }
+  };
+  return entry.engine->restore_slot(task.slot, path, make_room);
 }
 
 inline void Scheduler::load_wanted() {
@@ -347,7 +435,7 @@ inline void Scheduler::load_wanted() {
       if (entry->bytes > max)
         throw Refusal(Cause::too_large,
                       join(entry->card.id, ": needs ", entry->bytes, " bytes, the budget has ", max,
-                           " for models; use a larger --memory"));
+                           " for models", options_.memory_hint.empty() ? "" : "; ", options_.memory_hint));
       if (make_room(*entry)) load(*entry);
     } catch (const Refusal& refusal) {
       const std::lock_guard lock(mutex_);
@@ -426,17 +514,18 @@ inline void Scheduler::admit() {
     Line& first = line_.front();
     Entry& entry = *first.entry;
     if (!entry.engine) {  // it has left since
-      const std::lock_guard lock(mutex_);
-      if (entry.refusal) {
-        first.waiting.answer->put(Failed{entry.refusal->message()});
-        entry.refusal.reset();
-        line_.pop_front();
-        --in_line_;
-        ++metrics_.failed;
-        continue;
+      std::optional<Refusal> refusal;
+      {
+        const std::lock_guard lock(mutex_);
+        refusal.swap(entry.refusal);
+        entry.wanted = !refusal;
+        if (refusal) --in_line_;
       }
-      entry.wanted = true;
-      return;
+      if (!refusal) return;
+      ++metrics_.failed;
+      end_waiting(first.waiting, entry.card.id, refusal->message(), options_);
+      line_.pop_front();
+      continue;
     }
     entry.used = Clock::now();
     const Beginning beginning = entry.engine->begin(first.waiting, bytes, ledger_->left() + prefix_bytes());
@@ -506,7 +595,7 @@ inline void Scheduler::save_while_idle() {
   if (options_.state.empty() || Clock::now() - active_ < idle) return;
   const auto has_work = [this] {
     const std::lock_guard lock(mutex_);
-    return !inbox_.empty() || stopping_;
+    return !inbox_.empty() || !slots_.empty() || stopping_;
   };
   while (!has_work() && save_one()) {
   }
@@ -529,7 +618,19 @@ inline void Scheduler::leave_in_time() {
   }
 }
 
+/// Where nothing runs, a snapshot has been asked for, or the last one is old: it has a line for each answer.
+inline void Scheduler::publish_in_time() {
+  constexpr std::chrono::milliseconds old{25};
+  const bool due = !busy() || Clock::now() - published_at_ >= old;
+  if (!due) {
+    const std::lock_guard lock(mutex_);
+    if (!asked_) return;
+  }
+  publish();
+}
+
 inline void Scheduler::publish() {
+  published_at_ = Clock::now();
   Snapshot now;
   now.budget_bytes = ledger_->limit();
   now.used_bytes = ledger_->used();
@@ -545,8 +646,8 @@ inline void Scheduler::publish() {
   now.shared_bytes = prefix_bytes();
   for (const Line& line : line_) {
     const Job& job = line.waiting.job;
-    now.slots.push_back(
-        {line.waiting.id, line.entry->card.id, job.prompt.tokens.size(), 0, 0, 0, job.max_tokens, 0, false});
+    now.slots.push_back({line.waiting.id, line.entry->card.id, job.prompt.tokens.size(), 0, 0, 0,
+                         job.max_tokens, 0, false, job.slot});
   }
   now.metrics = metrics_;
   const std::lock_guard lock(mutex_);
@@ -554,6 +655,7 @@ inline void Scheduler::publish() {
   now.metrics.refused_busy = published_.metrics.refused_busy;
   now.metrics.refused_size = published_.metrics.refused_size;
   published_ = std::move(now);
+  asked_ = false;
 }
 
 inline void Scheduler::end_all() {
@@ -561,15 +663,22 @@ inline void Scheduler::end_all() {
   for (const auto& entry : entries_) {
     if (entry->engine) entry->engine->fail_all(why);
   }
-  std::unique_lock lock(mutex_);
-  stopping_ = draining_ = true;
-  for (Line& line : inbox_) line_.push_back(std::move(line));
-  inbox_.clear();
-  for (Line& line : line_) line.waiting.answer->put(Failed{why});
+  std::vector<WaitingSlot> slots;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = draining_ = true;
+    for (Line& line : inbox_) line_.push_back(std::move(line));
+    inbox_.clear();
+    slots.swap(slots_);
+    in_line_ = 0;
+    loaded_.notify_all();
+  }
+  for (const Line& line : line_) end_waiting(line.waiting, line.entry->card.id, why, options_);
+  metrics_.failed += line_.size();
   line_.clear();
-  in_line_ = 0;
-  loaded_.notify_all();
-  lock.unlock();
+  for (WaitingSlot& each : slots)
+    each.result.set_exception(std::make_exception_ptr(Refusal(Cause::unavailable, why)));
+  publish();
   if (options_.state.empty()) return;
   while (save_one()) {
   }

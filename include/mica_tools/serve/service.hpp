@@ -10,6 +10,7 @@
 #include "mica_tools/serve/metrics.hpp"
 #include "mica_tools/serve/refusal.hpp"
 #include "mica_tools/serve/served_model.hpp"
+#include "mica_tools/serve/slot_task.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -29,10 +30,11 @@ struct Slot {
   std::size_t prompt_tokens = 0;
   std::size_t read_tokens = 0;  // of the prompt, cached ones included
   std::size_t cached_tokens = 0;
-  std::size_t answer_tokens = 0;  // so far
-  std::size_t max_tokens = 0;     // of the answer
-  std::uint64_t bytes = 0;        // of its keys, values and states at its end; shared ones included
-  bool running = false;           // false: waits in line
+  std::size_t answer_tokens = 0;          // so far
+  std::size_t max_tokens = 0;             // of the answer
+  std::uint64_t bytes = 0;                // of its keys, values and states at its end; shared ones included
+  bool running = false;                   // false: waits in line
+  std::optional<std::size_t> named = {};  // Job::slot
 };
 
 /// Everything that is going on, at one moment.
@@ -68,7 +70,12 @@ class Service {
   /// Begins an answer, or puts it in line. Raises Refusal: too_long, too_large, busy, unavailable; invalid for
   /// options of the sampler that are out of range.
   [[nodiscard]] virtual std::shared_ptr<Answer> submit(Job job) = 0;
-  /// What is going on now.
+  /// Saves, restores or erases a slot, and waits until that is done, between two steps. A file is whole or not
+  /// there. Raises Refusal: unsupported without a folder of slots; invalid for other numbers and names, a slot
+  /// without tokens in the prefix cache, a file that is missing, damaged or of another model; too_large; failed;
+  /// unavailable.
+  virtual SlotResult slot(SlotTask task) = 0;
+  /// What is going on: no older than a step or 50 ms.
   [[nodiscard]] virtual Snapshot snapshot() const = 0;
 };
 

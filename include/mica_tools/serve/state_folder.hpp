@@ -3,10 +3,11 @@
 // Prefixes of one model on the disk, so that they survive a restart: each is a session file, whole or not there,
 // and an index in memory has the tokens of each. Not here: when they are written.
 //
-//   DIR / MODEL / 8f3a...session    the name is a checksum of the tokens
+//   DIR / MODEL / 8f3a...session    the name is a checksum of the tokens, MODEL is file_name_of(id)
 #pragma once
 
 #include "mica/base/error.hpp"
+#include "mica/io/atomic_file.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/runtime/session.hpp"
 
@@ -17,23 +18,50 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 namespace mica::serve {
 
+/// A file name that no other id has: characters that are not common in names are %XX.
+[[nodiscard]] inline std::string file_name_of(std::string_view id) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string name;
+  for (const char c : id) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || (c == '.' && !name.empty());
+    if (plain) {
+      name += c;
+    } else {
+      name += {'%', digits[byte / 16], digits[byte % 16]};
+    }
+  }
+  return name;
+}
+
+/// Makes a folder where it is not there, readable by its owner only. Raises ErrorCode::file where it cannot be
+/// made or written to.
+inline void make_folder(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::create_directories(folder, error))
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+  MICA_CHECK(!error, file, folder, ": the folder cannot be made: ", error.message());
+  static_cast<void>(io::AtomicFile(folder + "/.writable", io::Access::owner));  // removed at once
+}
+
 /// One thread at a time.
 class StateFolder {
  public:
   /// Reads the descriptions of the files that are there; files that are damaged, or no sessions, are left alone and
   /// not used. max_bytes: of all files; the oldest are removed for new ones. Raises ErrorCode::file for a folder that
-  /// cannot be made.
+  /// cannot be made or written to.
   StateFolder(std::string folder, std::uint64_t max_bytes)
       : folder_(std::move(folder)), max_bytes_(max_bytes) {
+    make_folder(folder_);
     std::error_code error;
-    std::filesystem::create_directories(folder_, error);
-    MICA_CHECK(!error, file, folder_, ": cannot be made: ", error.message());
     std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, error);  // it has conversations
     for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
       if (entry.path().extension() != ".session") continue;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slots are numbers that clients give to their sequences. A slot has no memory of its own: it is the tokens of
+// its last sequence, whose keys and values are in the prefix cache. Saved slots are session files.
+#pragma once
+
+#include "mica/base/error.hpp"
+#include "mica_tools/serve/refusal.hpp"
+#include "mica_tools/serve/served_model.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace mica::serve {
+
+/// What is done with a slot.
+enum class SlotAction : std::uint8_t {
+  save,     ///< writes the prefix to a file
+  restore,  ///< puts the prefix of a file into the prefix cache
+  erase,    ///< removes the tokens from the slot; the prefix cache keeps them until memory is needed
+};
+
+/// A slot of a model, and what is to be done with it.
+struct SlotTask {
+  std::shared_ptr<const ServedModel> model;  // as Service::model() returned it
+  std::size_t slot = 0;
+  SlotAction action = SlotAction::save;
+  std::string file = {};  // its name in the folder of slots; erase: none
+};
+
+/// What was done.
+struct SlotResult {
+  std::size_t tokens = 0;   // saved, restored or erased
+  std::uint64_t bytes = 0;  // of the file
+  double seconds = 0;
+};
+
+/// Raises Refusal (invalid) for a name that is not one segment of a path.
+inline void check_file_name(std::string_view name) {
+  constexpr std::size_t max_bytes =
+      200;  // names of 255 bytes are allowed; a file that is being written has more
+  const bool bad = std::any_of(name.begin(), name.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7F || c == '/' || c == '\\';
+  });
+  if (!bad && !name.empty() && name.size() <= max_bytes && name != "." && name != "..") return;
+  Refusal refusal(Cause::invalid,
+                  join("filename: found '", escaped(name, 60), "' of ", name.size(), " bytes, allowed: 1 to ",
+                       max_bytes, " bytes without /, \\ and control characters; not . and .."));
+  refusal.field = "filename";
+  throw refusal;
+}
+
+}  // namespace mica::serve
