@@ -7,8 +7,8 @@
 Connections of five kinds are opened in waves: idle, half a header, half a body, whole requests, and dead ones
 (closed with RST). All that the server lets stay are open until the end. Meanwhile a request each second must
 be answered with 200. One that is not is tried again every 0.2 seconds; the check fails if it has no 200 for
-longer than --patience seconds, or if the server is gone. With --pid: descriptors and threads of the server, before,
-at most, and after."""
+longer than --patience seconds, or if the server is gone. With --pid: descriptors and threads of the server,
+before, at most, and after."""
 import argparse
 import collections
 import http.client
