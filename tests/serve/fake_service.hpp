@@ -193,6 +193,11 @@ struct Recorder {
               return max_questions > 0 && max_questions-- > 0;
             }};
   }
+  /// A reply that is made later is one piece.
+  void read(const serve::HttpReply& reply) {
+    if (!reply.later) return reply.stream(connection());
+    if (const auto made = reply.later(connection().open)) pieces.push_back(made->body);
+  }
   [[nodiscard]] std::string text() const {
     std::string out;
     for (const std::string& piece : pieces) out += piece;
@@ -200,11 +205,15 @@ struct Recorder {
   }
 };
 
-/// The body of a reply, also where it is written in pieces.
+/// A reply that is made later, and that the client waits for; others as they are.
+[[nodiscard]] inline serve::HttpReply made(const serve::HttpReply& reply) {
+  return reply.later ? reply.later([] { return true; }).value() : reply;
+}
+/// The body of a reply, also where it is made later or written in pieces.
 [[nodiscard]] inline std::string body_of(const serve::HttpReply& reply) {
-  if (!reply.stream) return reply.body;
+  if (!reply.stream && !reply.later) return reply.body;
   Recorder recorder;
-  reply.stream(recorder.connection());
+  recorder.read(reply);
   return recorder.text();
 }
 [[nodiscard]] inline serve::Json json_of(const serve::HttpReply& reply) {

@@ -82,6 +82,7 @@ class Client {
       read_.append(bytes, static_cast<std::size_t>(n));
     return n == 0 || errno == ECONNRESET;
   }
+  void end_sending() const { ::shutdown(socket_, SHUT_WR); }
   void leave() {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
@@ -270,6 +271,62 @@ TEST_CASE("an ending server completes the reply that runs, and closes idle conne
   server.finish();
   CHECK(client.read_to("complete").find("complete") != std::string::npos);
   CHECK(idle.closed());
+}
+
+TEST_CASE("a reply that is made later has its own status, and none is written to a client that has left") {
+  std::atomic<bool> left{false};
+  Served server({}, [&](const HttpRequest& request) {
+    HttpReply reply;
+    reply.headers.add("X-All", "y");
+    reply.later = [&left,
+                   path = request.path](const std::function<bool()>& open) -> std::optional<HttpReply> {
+      HttpReply made;
+      made.status = 500;
+      made.body = "late";
+      made.headers.add("Retry-After", "7");
+      if (path != "/wait") return made;
+      for (int i = 0; i < 2000 && open(); ++i) std::this_thread::sleep_for(5ms);
+      left = !open();
+      return std::nullopt;
+    };
+    return reply;
+  });
+  Client client(server);
+  CHECK(client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  const std::string text = client.read_to("late");
+  CHECK(text.starts_with("HTTP/1.1 500"));
+  CHECK(text.find("Content-Length: 4\r\n") != std::string::npos);
+  CHECK(text.find("Retry-After: 7\r\n") != std::string::npos);
+  CHECK(text.find("X-All: y\r\n") != std::string::npos);
+  Client impatient(server);
+  CHECK(impatient.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+  impatient.end_sending();
+  CHECK(impatient.closed());
+  CHECK(impatient.read_to("HTTP").empty());
+  CHECK(left);
+}
+
+TEST_CASE("an ending server waits a short time for the rest of a request, and completes it if it comes") {
+  ListenOptions options;
+  options.end_time = 2s;
+  Served server(options, echo);
+  Client body(server), header(server), late(server);
+  const std::string post = "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na";
+  CHECK(body.send(post));
+  CHECK(header.send("GET / HTTP/1.1\r\nHo"));
+  CHECK(late.send(post));
+  std::this_thread::sleep_for(300ms);  // all three have begun
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread rest([&] {
+    std::this_thread::sleep_for(400ms);
+    CHECK(late.send("b"));
+  });
+  server.finish();
+  rest.join();
+  CHECK(std::chrono::steady_clock::now() - begin < 8s);  // of 10 for headers and 60 for bodies
+  CHECK(late.read_to("ab").starts_with("HTTP/1.1 200"));
+  CHECK(body.closed());
+  CHECK(header.closed());
 }
 
 TEST_CASE("an address that is in use is an error that names it") {

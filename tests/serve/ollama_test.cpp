@@ -256,7 +256,7 @@ TEST_CASE("a client that leaves ends the lines") {
     server.service.script = {Begun{7, 3}};  // goes on
     Recorder client;
     client.max_questions = 1;
-    server.chat(std::string(R"(,"stream":)") + stream).stream(client.connection());
+    client.read(server.chat(std::string(R"(,"stream":)") + stream));
     CHECK(server.service.answers[0]->cancelled());
   }
   Server server;

@@ -393,6 +393,7 @@ TEST_CASE("a client that leaves a stream cancels its answers; a failure is an ev
   CHECK(failed.ends_with(
       "data: {\"error\":{\"code\":500,\"message\":\"disk\",\"type\":\"server_error\",\"param\":null}}\n\n"));
   CHECK(json_of(chat.ask())["error"]["message"] == "disk");
+  CHECK(made(chat.ask()).status == 500);
   chat.service.script = {Begun{1, 0}, FakeService::ended(StopReason::cancelled)};
   CHECK(json_of(chat.ask())["error"]["type"] == "unavailable_error");
 }

@@ -59,9 +59,8 @@ TEST_CASE("a client that leaves cancels all answers: at an event, between events
   SUBCASE("while a whole reply is collected") {
     Recorder recorder;
     recorder.max_questions = 0;
-    whole_reply(std::make_shared<Answers>(service, jobs(1)), Api::openai, [](const auto&) {
-      return Json("never");
-    }).stream(recorder.connection());
+    recorder.read(whole_reply(std::make_shared<Answers>(service, jobs(1)), Api::openai,
+                              [](const auto&) { return Json("never"); }));
     CHECK(recorder.pieces.empty());
     CHECK(service.answers[0]->cancelled());
   }
@@ -113,6 +112,26 @@ TEST_CASE("silence is broken by comments, and they show that a client has left")
   CHECK_FALSE(quiet.idle());
   recorder.max_pieces = 0;
   CHECK_FALSE(pings.idle());
+}
+
+TEST_CASE("a whole reply that fails midway has the status and the form of the failure") {
+  const auto failing = [](Api api, Event last) {
+    FakeService service;
+    service.script = {Begun{1, 0}, Text{"a", {}}, std::move(last)};
+    return made(whole_reply(std::make_shared<Answers>(service, jobs(1)), api,
+                            [](const auto&) { return Json("never"); }));
+  };
+  const HttpReply openai = failing(Api::openai, Failed{"disk"});
+  CHECK(openai.status == 500);
+  CHECK(openai.body == R"({"error":{"code":500,"message":"disk","type":"server_error","param":null}})");
+  CHECK(failing(Api::ollama, Failed{"disk"}).status == 500);
+  CHECK(failing(Api::ollama, Failed{"disk"}).body == R"({"error":"disk"})");
+  const HttpReply stopped = failing(Api::anthropic, FakeService::ended(StopReason::cancelled));
+  CHECK(stopped.status == 503);
+  CHECK(json_of(stopped)["error"]["type"] == "overloaded_error");
+  const HttpReply good = failing(Api::openai, FakeService::ended());
+  CHECK(good.status == 200);
+  CHECK(good.body == "\"never\"");
 }
 
 TEST_CASE("an error after the header is an event of the API") {

@@ -60,8 +60,17 @@ serve::HttpHandler web_handler(serve::Service& service, const WebOptions& option
     serve::HttpReply reply = refused ? *std::move(refused) : web->router.handle(request);
     serve::add_cors_headers(web->guard, request, reply);
     if (log == LogForm::none) return reply;
-    if (!reply.stream) return log_request(log, request, reply.status, watch.seconds()), reply;
+    if (!reply.stream && !reply.later) return log_request(log, request, reply.status, watch.seconds()), reply;
     const serve::HttpRequest line{request.method, request.path};
+    if (reply.later) {
+      reply.later = [later = std::move(reply.later), line, log, watch](const auto& open) {
+        constexpr int client_left = 499;  // as nginx writes it
+        auto made = later(open);
+        log_request(log, line, made ? made->status : client_left, watch.seconds());
+        return made;
+      };
+      return reply;
+    }
     reply.stream = [stream = std::move(reply.stream), line, log, watch,
                     status = reply.status](const serve::Connection& connection) {
       stream(connection);

@@ -17,6 +17,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -124,6 +125,12 @@ class Listener final : public httplib::Server {
     for (const auto& [name, value] : from.params) request.query.add(name, value);
     for (const auto& [name, value] : from.headers) request.headers.add(name, value);
     HttpReply reply = handle_(request);
+    if (reply.later) {
+      std::optional<HttpReply> made = reply.later([its = current_stream] { return its->alive(); });
+      if (!made) return current_stream->abandon();
+      for (const auto& [name, value] : reply.headers.list()) made->headers.add(name, value);
+      reply = *std::move(made);
+    }
     to.status = reply.status;
     for (const auto& [name, value] : reply.headers.list()) to.set_header(name.c_str(), value);
     if (!reply.stream) return to.set_content(reply.body, reply.type.c_str());
@@ -140,7 +147,7 @@ class Listener final : public httplib::Server {
 
   /// One connection, request by request.
   bool process_and_close_socket(socket_t socket) override {
-    SocketStream stream(socket, options_.write_time);
+    SocketStream stream(socket, options_.write_time, ending, options_.end_time);
     current_stream = &stream;
     if (too_many) {
       static constexpr std::string_view away =
@@ -168,7 +175,7 @@ class Listener final : public httplib::Server {
   /// The next request of an idle connection; false: there is none, or the connection was ended for another one.
   bool wait_for_request(SocketStream& stream, int socket) {
     idle_.add(socket);
-    const bool came = stream.wait(Clock::now() + options_.idle_time, ending);
+    const bool came = stream.wait(Clock::now() + options_.idle_time);
     return idle_.remove(socket) && came;
   }
   /// Newer versions want the addresses of both ends too.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +58,9 @@ struct HttpReply {
   Headers headers = {};  // beside Content-Type and Content-Length
   /// Writes the body in pieces, in place of `body`; returns when it is complete or the client has left.
   std::function<void(const Connection&)> stream = {};
+  /// Makes the reply before anything is written, in place of all but `headers`, which are added to its own. `open`
+  /// as in Connection; empty where the client has left. Does not throw. The thread of the connection.
+  std::function<std::optional<HttpReply>(const std::function<bool()>& open)> later = {};
 };
 
 }  // namespace mica::serve

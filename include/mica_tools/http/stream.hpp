@@ -110,7 +110,7 @@ struct WholeAnswer {
 
 /// All answers to their ends; empty when the client has left. Raises as Answers::run().
 [[nodiscard]] inline std::optional<std::vector<WholeAnswer>> collect(Answers& answers,
-                                                                     const Connection& connection) {
+                                                                     const std::function<bool()>& open) {
   std::vector<WholeAnswer> whole(answers.size());
   const auto take = [&](std::size_t i, Event event) {
     if (auto* const more = std::get_if<Text>(&event)) {
@@ -119,9 +119,9 @@ struct WholeAnswer {
                              std::make_move_iterator(more->tokens.end()));
     }
     if (const auto* const ended = std::get_if<Ended>(&event)) whole[i].ended = *ended;
-    return connection.open();
+    return open();
   };
-  if (!answers.run(take, connection.open)) return std::nullopt;
+  if (!answers.run(take, open)) return std::nullopt;
   return whole;
 }
 
@@ -158,21 +158,21 @@ class EventStream {
   Clock::time_point last_ = Clock::now();
 };
 
-/// A reply whose body is made when all answers have ended. An answer that fails makes it an error's body, under
-/// the status 200, which was sent before.
+/// A reply that is made when all answers have ended. An answer that fails makes it an error, with its status.
 [[nodiscard]] inline HttpReply whole_reply(std::shared_ptr<Answers> answers, Api api,
                                            std::function<Json(const std::vector<WholeAnswer>&)> body_of) {
   HttpReply reply;
-  reply.stream = [answers = std::move(answers), api, body_of = std::move(body_of)](const Connection& to) {
-    std::string body;
+  reply.later = [answers = std::move(answers), api, body_of = std::move(body_of)](
+                    const std::function<bool()>& open) -> std::optional<HttpReply> {
     try {
-      const auto whole = collect(*answers, to);
-      if (!whole) return;
-      body = dump(body_of(*whole));
+      const auto whole = collect(*answers, open);
+      if (!whole) return std::nullopt;
+      HttpReply made;
+      made.body = dump(body_of(*whole));
+      return made;
     } catch (const std::exception& error) {
-      body = dump(error_body(api, refusal_of(error)));
+      return error_reply(api, refusal_of(error));
     }
-    (void)to.write(body);
   };
   return reply;
 }

@@ -37,22 +37,26 @@ struct RequestBody {
 /// not have overrides nothing.
 class SocketStream final : public httplib::Stream {
  public:
-  SocketStream(int socket, std::chrono::seconds write_time) : socket_(socket), write_time_(write_time) {}
+  /// Once `ending`, what is not read yet has `end_time`.
+  SocketStream(int socket, std::chrono::seconds write_time, const std::atomic<bool>& ending,
+               std::chrono::seconds end_time)
+      : socket_(socket), write_time_(write_time), ending_(ending), end_time_(end_time) {}
 
   /// Bytes that come later, or are more than these, are not read.
   void allow(Clock::time_point deadline, std::size_t bytes) noexcept {
     deadline_ = deadline;
     bytes_ = bytes;
   }
+  /// Nothing more is written: the client has left.
+  void abandon() noexcept { abandoned_ = spoilt_ = true; }
   /// The rest of the connection cannot be read as requests.
   void spoil() noexcept { spoilt_ = true; }
   [[nodiscard]] bool spoilt() const noexcept { return spoilt_; }
   /// Waits for the first byte of a request; false: none came, or the client has left.
-  [[nodiscard]] bool wait(Clock::time_point deadline, const std::atomic<bool>& ending) const {
+  [[nodiscard]] bool wait(Clock::time_point deadline) const {
     while (begin_ == end_) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-      if (left.count() <= 0 || ending.load(std::memory_order_relaxed)) return false;
-      constexpr std::int64_t ending_is_noticed_ms = 200;
+      if (left.count() <= 0 || ending_) return false;
       pollfd waits{socket_, POLLIN, 0};
       const int ready = ::poll(&waits, 1, static_cast<int>(std::min(left.count(), ending_is_noticed_ms)));
       if (ready > 0) return (waits.revents & (POLLERR | POLLNVAL)) == 0 && alive();
@@ -82,13 +86,14 @@ class SocketStream final : public httplib::Stream {
     return static_cast<ssize_t>(n);
   }
   ssize_t write(const char* bytes, std::size_t size) {
+    if (abandoned_) return -1;
     std::size_t done = 0;
     const auto deadline = Clock::now() + write_time_;
     while (done < size) {
       const ssize_t n = ::send(socket_, bytes + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n > 0) {
         done += static_cast<std::size_t>(n);
-      } else if (!retry(POLLOUT, deadline)) {
+      } else if (!retry(POLLOUT, [&] { return deadline; })) {
         return -1;
       }
     }
@@ -100,8 +105,11 @@ class SocketStream final : public httplib::Stream {
   time_t duration() const { return 0; }
 
  private:
+  static constexpr std::int64_t ending_is_noticed_ms = 200;
+
   [[nodiscard]] bool fill() {
-    while (bytes_ > 0 && Clock::now() < deadline_) {
+    const auto deadline = [this] { return read_deadline(); };
+    while (bytes_ > 0 && Clock::now() < deadline()) {
       const ssize_t n = ::recv(socket_, buffer_, std::min(bytes_, sizeof buffer_), MSG_DONTWAIT);
       if (n > 0) {
         bytes_ -= static_cast<std::size_t>(n);
@@ -109,20 +117,24 @@ class SocketStream final : public httplib::Stream {
         end_ = static_cast<std::size_t>(n);
         return true;
       }
-      if (n == 0 || !retry(POLLIN, deadline_)) break;
+      if (n == 0 || !retry(POLLIN, deadline)) break;
     }
     spoilt_ = true;
     return false;
   }
+  [[nodiscard]] Clock::time_point read_deadline() noexcept {
+    if (ending_ && last_ == Clock::time_point::max()) last_ = Clock::now() + end_time_;
+    return std::min(deadline_, last_);
+  }
   /// After a call that did nothing: whether it may do something now.
-  [[nodiscard]] bool retry(short events, Clock::time_point deadline) const {
+  template <class Deadline>
+  [[nodiscard]] bool retry(short events, Deadline&& deadline) const {
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return false;
     for (;;) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline() - Clock::now());
       if (left.count() <= 0) return false;
       pollfd waits{socket_, events, 0};
-      constexpr std::int64_t max_ms = 1000;
-      const int ready = ::poll(&waits, 1, static_cast<int>(std::min(left.count(), max_ms)));
+      const int ready = ::poll(&waits, 1, static_cast<int>(std::min(left.count(), ending_is_noticed_ms)));
       if (ready > 0) return (waits.revents & POLLNVAL) == 0;
       if (ready < 0 && errno != EINTR) return false;
     }
@@ -130,11 +142,13 @@ class SocketStream final : public httplib::Stream {
 
   int socket_;
   std::chrono::seconds write_time_;
-  Clock::time_point deadline_ = {};
-  std::size_t bytes_ = 0;  // that may still be read
+  const std::atomic<bool>& ending_;
+  std::chrono::seconds end_time_;
+  Clock::time_point deadline_ = {}, last_ = Clock::time_point::max();  // of reading; of an ending server
+  std::size_t bytes_ = 0;                                              // that may still be read
   char buffer_[4096];
   std::size_t begin_ = 0, end_ = 0;
-  bool spoilt_ = false;
+  bool spoilt_ = false, abandoned_ = false;
 };
 
 /// The connection of this thread.
