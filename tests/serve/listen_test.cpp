@@ -205,6 +205,24 @@ TEST_CASE(
   for (Client* client : {&d, &e, &f}) CHECK(client->read_to("GET /wait").starts_with("HTTP/1.1 200"));
 }
 
+TEST_CASE("a request that is not whole for too long makes room for another connection") {
+  ListenOptions options;
+  options.connections = 1;
+  options.patience = 0ms;
+  options.header_time = options.body_time = 600s;
+  Served server(options, echo);
+  for (const char* part :
+       {"GET /x HTTP/1.1\r\nHo", "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab"}) {
+    Client slow(server);
+    CHECK(slow.send(part));
+    std::this_thread::sleep_for(50ms);  // it is no longer idle
+    Client client(server);
+    CHECK(client.send("GET /y HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+    CHECK(client.read_to("GET /y").starts_with("HTTP/1.1 200"));
+    CHECK(slow.closed());
+  }
+}
+
 TEST_CASE("headers and bodies are bounded before they are read") {
   ListenOptions options;
   options.max_body = 20000;

@@ -32,7 +32,7 @@ namespace detail {
 class Listener final : public httplib::Server {
  public:
   Listener(const ListenOptions& options, const HttpHandler& handle) : options_(options), handle_(handle) {
-    new_task_queue = [this] { return std::make_unique<Threads>(options_.connections, idle_).release(); };
+    new_task_queue = [this] { return std::make_unique<Threads>(options_.connections, open_).release(); };
     set_payload_max_length(options_.max_body);
     set_tcp_nodelay(true);
     set_socket_options([](socket_t socket) {
@@ -120,7 +120,8 @@ class Listener final : public httplib::Server {
     current_stream->spoil();
     return HandlerResponse::Handled;
   }
-  void answer(const httplib::Request& from, httplib::Response& to) const {
+  void answer(const httplib::Request& from, httplib::Response& to) {
+    open_.remove(current_stream->socket());
     HttpRequest request{from.method, from.path, {}, {}, from.body};
     for (const auto& [name, value] : from.params) request.query.add(name, value);
     for (const auto& [name, value] : from.headers) request.headers.add(name, value);
@@ -164,6 +165,7 @@ class Listener final : public httplib::Server {
         stream.allow(Clock::now() + options_.header_time, options_.max_header);
         stream.body = {};
         good = process_one(stream, closed, [&](httplib::Request& request) { prepare(request, stream); });
+        open_.remove(socket);
         if (stream.body.counted) bodies_ -= stream.body.bytes;
       }
     }
@@ -174,9 +176,10 @@ class Listener final : public httplib::Server {
   }
   /// The next request of an idle connection; false: there is none, or the connection was ended for another one.
   bool wait_for_request(SocketStream& stream, int socket) {
-    idle_.add(socket);
-    const bool came = stream.wait(Clock::now() + options_.idle_time);
-    return idle_.remove(socket) && came;
+    open_.add(socket);
+    if (stream.wait(Clock::now() + options_.idle_time)) return open_.begin(socket);
+    open_.remove(socket);
+    return false;
   }
   /// Newer versions want the addresses of both ends too.
   template <class Stream, class Setup>
@@ -192,7 +195,7 @@ class Listener final : public httplib::Server {
 
   ListenOptions options_;
   const HttpHandler& handle_;
-  IdleConnections idle_;
+  OpenConnections open_{options_.patience};
   std::atomic<std::size_t> bodies_{0};  // bytes of the bodies that are read or in use
 };
 

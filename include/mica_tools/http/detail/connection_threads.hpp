@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -20,42 +21,67 @@ namespace mica::serve::detail {
 /// Set while a connection is to be sent away.
 inline thread_local bool too_many = false;
 
-/// Connections between two requests.
-class IdleConnections {
+/// Connections without a whole request: idle ones, and those that have sent a part. They may be ended for others.
+class OpenConnections {
  public:
+  /// patience: with a request that is being sent, before it is ended for another connection.
+  explicit OpenConnections(std::chrono::milliseconds patience) : patience_(patience) {}
+
   void add(int socket) {
     const std::lock_guard lock(mutex_);
-    sockets_.push_back(socket);
+    idle_.push_back(socket);
   }
-  /// False: it was closed meanwhile.
-  [[nodiscard]] bool remove(int socket) {
+  /// A request begins. False: the connection was ended meanwhile.
+  [[nodiscard]] bool begin(int socket) {
     const std::lock_guard lock(mutex_);
-    return std::erase(sockets_, socket) != 0;
+    if (std::erase(idle_, socket) == 0) return false;
+    reading_.push_back({socket, Clock::now()});
+    return true;
   }
-  /// Ends the one that has been idle longest, for another connection; false: there is none.
+  /// The request is whole, or there is none.
+  void remove(int socket) {
+    const std::lock_guard lock(mutex_);
+    std::erase(idle_, socket);
+    std::erase_if(reading_, [socket](const Reading& each) { return each.socket == socket; });
+  }
+  /// Ends the one that has been idle longest, or where none is idle the one that has been sending its request
+  /// longest, for another connection. False: there is none.
   bool end_one() {
     const std::lock_guard lock(mutex_);
-    if (sockets_.empty()) return false;
-    ::shutdown(sockets_.front(), SHUT_RDWR);
-    sockets_.erase(sockets_.begin());
+    if (!idle_.empty()) {
+      ::shutdown(idle_.front(), SHUT_RDWR);
+      idle_.erase(idle_.begin());
+      return true;
+    }
+    if (reading_.empty() || Clock::now() - reading_.front().since < patience_) return false;
+    ::shutdown(reading_.front().socket, SHUT_RDWR);
+    reading_.erase(reading_.begin());
     return true;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Reading {
+    int socket;
+    Clock::time_point since;
+  };
+
+  std::chrono::milliseconds patience_;
   std::mutex mutex_;
-  std::vector<int> sockets_;  // the longest idle first
+  std::vector<int> idle_;         // the longest idle first
+  std::vector<Reading> reading_;  // the first one to begin first
 };
 
-/// Threads for connections, made as they are needed. A connection beyond their number takes the place of an idle one,
-/// or is sent away at once.
+/// Threads for connections, made as they are needed. A connection beyond their number takes the place of one without
+/// a whole request, or is sent away at once.
 class Threads final : public httplib::TaskQueue {
  public:
-  Threads(std::size_t max, IdleConnections& idle_connections)
-      : max_(max), idle_connections_(idle_connections) {}
+  Threads(std::size_t max, OpenConnections& open_connections)
+      : max_(max), open_connections_(open_connections) {}
 
   void take(std::function<void()> connection) {
     std::unique_lock lock(mutex_);
-    if (idle_ <= jobs_.size() && threads_.size() == max_ && !idle_connections_.end_one()) {
+    if (idle_ <= jobs_.size() && threads_.size() == max_ && !open_connections_.end_one()) {
       lock.unlock();
       too_many = true;
       connection();
@@ -99,7 +125,7 @@ class Threads final : public httplib::TaskQueue {
   }
 
   std::size_t max_;
-  IdleConnections& idle_connections_;
+  OpenConnections& open_connections_;
   std::mutex mutex_;
   std::condition_variable filled_;
   std::deque<std::function<void()>> jobs_;
