@@ -97,9 +97,9 @@ def cases(model):
     yield 'a chunk without an end', [chunked + b'5\r\nhelloworld\r\n0\r\n\r\n'], {400, CLOSED}
     yield 'two lengths', [request('POST', text, good, 'Content-Length: 1')], {400}
     yield 'HEAD', [request('HEAD', '/health')], {200}
-    yield 'OPTIONS', [request('OPTIONS', chat)], {204}
+    yield 'OPTIONS', [request('OPTIONS', chat)], {200}
     own = ('Origin: http://localhost', 'Access-Control-Request-Method: POST')
-    yield 'preflight', [request('OPTIONS', chat, None, *own)], {204}
+    yield 'preflight', [request('OPTIONS', chat, None, *own)], {200}
     yield 'preflight of others', [request('OPTIONS', chat, None, 'Origin: http://evil.example')], {403}
     yield 'a foreign host', [
         b'GET /health HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'], {403}

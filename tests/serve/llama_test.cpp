@@ -141,6 +141,8 @@ TEST_CASE("a completion has llama-server's fields, whole and in a stream without
   CHECK(whole["tokens_evaluated"] == 7);
   CHECK(whole["tokens_cached"] == 3);
   CHECK(whole["truncated"] == false);
+  CHECK(whole["has_new_line"] == false);
+  CHECK(whole["generation_settings"]["logit_bias"] == Json::array());
   CHECK(whole["generation_settings"]["seed"] == 5);
   CHECK(whole["generation_settings"]["n_predict"] == 4);
   CHECK(whole["generation_settings"]["n_ctx"] == 512);
@@ -149,6 +151,14 @@ TEST_CASE("a completion has llama-server's fields, whole and in a stream without
 
   Ended stopped = FakeService::ended(StopReason::stop_text);
   stopped.stop = "x";
+  CHECK(json_of(llama.ask(
+            "/completion",
+            R"({"prompt":"a","logit_bias":[[97,-2],[98,false]]})"))["generation_settings"]["logit_bias"] ==
+        Json::parse(R"([{"token":97,"bias":-2.0},{"token":98,"bias":null}])"));
+  llama.service.script = {Begun{1, 0}, Text{"a\n", {}}, FakeService::ended(StopReason::length)};
+  CHECK(json_of(llama.ask("/completion", R"({"prompt":"a"})"))["has_new_line"] == true);
+  CHECK(body_of(llama.ask("/completion", R"({"prompt":"a","stream":true})")).find(R"("has_new_line":true)") !=
+        std::string::npos);
   llama.service.script = {Begun{1, 0}, Text{"a", {{97, -1, "a", {{97, -1, "a", {}}}}}}, stopped};
   const std::string stream = body_of(llama.ask(
       "/completions", R"({"prompt":"b","stream":true,"n_probs":1,"return_tokens":true,"stop":["x","y"]})"));
@@ -210,6 +220,7 @@ TEST_CASE("metrics are Prometheus text, with the names of llama-server") {
   llama.service.state.slots = {{7, "tiny", 10, 5, 2, 0, 20, 300, true}, {8, "tiny", 1, 0, 0, 0, 1, 1, false}};
   const HttpReply reply = llama.get("/metrics");
   CHECK(reply.type.starts_with("text/plain; version=0.0.4"));
+  CHECK_FALSE(reply.headers.get("Process-Start-Time-Unix").empty());
   for (const char* line :
        {"# TYPE mica_requests_total counter\n", "mica_answers_total{outcome=\"failed\"} 1.0\n",
         "mica_answers{state=\"running\"} 1.0\n", "mica_ledger_bytes{account=\"weights\"} 5000.0\n",

@@ -82,6 +82,17 @@ TEST_CASE("a whole answer has a message, the count of tokens and the time they t
   CHECK(chat.service.tiny().decode(chat.service.jobs[0].prompt.tokens) == "<s>user: Hi\nassistant:");
 }
 
+TEST_CASE("the tokens of a prompt are counted without an answer, and verbose shows its text") {
+  Chat chat;
+  const HttpReply counted = chat.router.handle(
+      post(std::string(path) + "/input_tokens", R"({"messages":[{"role":"user","content":"Hi"}]})"));
+  CHECK(json_of(counted)["input_tokens"] == std::string("<s>user: Hi\nassistant:").size() - 2);
+  CHECK(chat.service.jobs.empty());
+  CHECK(json_of(chat.ask("\"verbose\":true"))["__verbose"]["prompt"] == "user: Hi\nassistant:");
+  CHECK_FALSE(json_of(chat.ask("\"verbose\":false")).contains("__verbose"));
+  CHECK(chunks_of(chat, R"("stream":true,"verbose":true)").back().contains("__verbose"));
+}
+
 TEST_CASE("a stream has a role, pieces, an end with counts, and [DONE]") {
   Chat chat;
   const auto chunks = chunks_of(chat, ("\"stream\":true"));

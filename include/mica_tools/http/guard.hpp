@@ -105,7 +105,7 @@ using remote::detail::lower;
 }
 [[nodiscard]] inline HttpReply preflight(const HttpRequest& request) {
   HttpReply reply;
-  reply.status = 204;
+  reply.status = 200;
   reply.headers.add("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
   reply.headers.add("Access-Control-Allow-Headers", "Authorization, *");  // * does not cover the first
   reply.headers.add("Access-Control-Max-Age", "600");

@@ -38,6 +38,9 @@ namespace detail {
   Json order = Json::array();
   for (std::size_t i = 0; i < (s.order.empty() ? n_stages : s.order.size()); ++i)
     order.push_back(stage_names[s.order.empty() ? i : static_cast<std::size_t>(s.order[i])].name);
+  Json biases = Json::array();
+  for (const sample::TokenBias& each : s.logit_bias)
+    biases.push_back({{"token", each.id}, {"bias", std::isfinite(each.bias) ? Json(each.bias) : Json()}});
   return {{"n_predict", max},
           {"max_tokens", max},
           {"seed", s.seed},
@@ -64,6 +67,7 @@ namespace detail {
           {"mirostat_eta", s.mirostat_eta},
           {"stop", job.stop},
           {"ignore_eos", !job.stop_at_end},
+          {"logit_bias", std::move(biases)},
           {"n_probs", job.top_tokens},
           {"samplers", std::move(order)}};
 }
@@ -145,6 +149,10 @@ namespace detail {
   return json_reply(list);
 }
 
+[[nodiscard]] inline bool has_new_line(std::string_view text) noexcept {
+  return text.find('\n') != std::string_view::npos;
+}
+
 /// What a completion replies with, beside its text.
 struct LlamaForm {
   std::vector<Job> jobs = {};  // without prompts' tokens, which have been submitted
@@ -165,7 +173,8 @@ struct LlamaForm {
     if (jobs[i].top_tokens > 0) out["completion_probabilities"] = scored_tokens(scored, true);
     return out;
   }
-  [[nodiscard]] Json end(std::size_t i, Json out, const Ended& ended) const {
+  /// new_line: whether its text has one.
+  [[nodiscard]] Json end(std::size_t i, Json out, const Ended& ended, bool new_line) const {
     const Job& job = jobs[i];
     out["stop"] = true;
     out["model"] = job.model->card().id;
@@ -178,6 +187,7 @@ struct LlamaForm {
     out["truncated"] = ended.reason == StopReason::context_full;
     out["stop_type"] = finish_reason(ended) == "length" ? "limit" : ended.stop.empty() ? "eos" : "word";
     out["stopping_word"] = ended.stop;
+    out["has_new_line"] = new_line;
     out["timings"] = timings_of({&ended, 1});
     return out;
   }
@@ -208,11 +218,14 @@ struct LlamaForm {
   const auto answers = std::make_shared<Answers>(service, std::move(jobs));
   if (streams)
     return event_reply(answers, Api::openai, options.ping, [form](Answers& these, EventStream& stream) {
+      std::vector<bool> lines(these.size());  // whether an answer has a new line
       const auto take = [&](std::size_t i, const Event& event) {
-        if (const auto* const more = std::get_if<Text>(&event))
+        if (const auto* const more = std::get_if<Text>(&event)) {
+          if (has_new_line(more->text)) lines[i] = true;
           return stream.data(form.piece(i, more->text, more->tokens));
+        }
         if (const auto* const ended = std::get_if<Ended>(&event))
-          return stream.data(form.end(i, form.piece(i, "", {}), *ended));
+          return stream.data(form.end(i, form.piece(i, "", {}), *ended, lines[i]));
         return true;
       };
       (void)these.run(take, [&] { return stream.idle(); });
@@ -220,7 +233,8 @@ struct LlamaForm {
   return whole_reply(answers, Api::openai, [form](const std::vector<WholeAnswer>& whole) {
     Json list = Json::array();
     for (std::size_t i = 0; i < whole.size(); ++i)
-      list.push_back(form.end(i, form.piece(i, whole[i].text, whole[i].tokens), whole[i].ended));
+      list.push_back(form.end(i, form.piece(i, whole[i].text, whole[i].tokens), whole[i].ended,
+                              has_new_line(whole[i].text)));
     return list.size() == 1 ? list[0] : list;
   });
 }
@@ -330,9 +344,10 @@ inline void add_llama(Router& router, Service& service, const RouteOptions& opti
   add("POST", "/tokenize", without_options(detail::tokenize));
   add("POST", "/detokenize", without_options(detail::detokenize));
   add("POST", "/apply-template", without_options(detail::apply_template));
-  add("GET", "/metrics", [](Service& its, const RouteOptions&, const HttpRequest&) {
+  add("GET", "/metrics", [started = unix_seconds()](Service& its, const RouteOptions&, const HttpRequest&) {
     HttpReply reply;
     reply.type = "text/plain; version=0.0.4; charset=utf-8";
+    reply.headers.add("Process-Start-Time-Unix", std::to_string(started));
     reply.body = metrics_text(its.snapshot(), its.models());
     return reply;
   });

@@ -92,13 +92,19 @@ inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& ch
   });
 }
 
-[[nodiscard]] inline HttpReply chat_completion(Service& service, const RouteOptions& options,
-                                               const HttpRequest& request) {
+struct ChatRequest {
+  Job job;
+  ChatForm chat;
+};
+
+[[nodiscard]] inline ChatRequest read_chat(Service& service, const RouteOptions& options,
+                                           const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  Job job = read_job(fields, service, options);
+  ChatRequest out{read_job(fields, service, options), {}};
+  Job& job = out.job;
+  ChatForm& chat = out.chat;
   const Conversation conversation = read_conversation(fields);
-  ChatForm chat;
   chat.form = read_form(fields, job, options, "chatcmpl-", "chat.completion", "chat.completion.chunk");
   chat.scores = job.scores = fields.flag("logprobs").value_or(false);
   job.top_tokens = static_cast<std::size_t>(fields.integer("top_logprobs", 0, max_top_tokens).value_or(0));
@@ -113,17 +119,26 @@ inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& ch
   fields.allow_only("reasoning_control", false);
   fields.allow_only("reasoning_in_content", false);
   fields.accept("prediction");  // a hint for speed
+  const bool verbose = fields.flag("verbose").value_or(false);
   fields.refuse_others();
 
   job.prompt = job.model->prompt(conversation);
+  if (verbose) chat.form.verbose = {{"prompt", job.model->rendered(conversation)}};
   if (reasoning != "none") chat.end = job.prompt.end;
+  return out;
+}
+
+[[nodiscard]] inline HttpReply chat_completion(Service& service, const RouteOptions& options,
+                                               const HttpRequest& request) {
+  const auto [job, chat] = read_chat(service, options, request);
   std::vector<Job> jobs;
   add_jobs(jobs, job, chat.form.n);
   const auto answers = std::make_shared<Answers>(service, std::move(jobs));
   if (chat.form.stream)
-    return event_reply(answers, Api::openai, options.ping,
-                       [chat](Answers& these, EventStream& stream) { write_chat(these, stream, chat); });
-  return whole_reply(answers, Api::openai, [chat](const std::vector<WholeAnswer>& whole) {
+    return event_reply(
+        answers, Api::openai, options.ping,
+        [chat = chat](Answers& these, EventStream& stream) { write_chat(these, stream, chat); });
+  return whole_reply(answers, Api::openai, [chat = chat](const std::vector<WholeAnswer>& whole) {
     return whole_body(whole, chat.form, [&](std::size_t, const WholeAnswer& answer) {
       Json message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
       message.update(ChatText(chat.end).take(answer.text, true));
@@ -138,11 +153,18 @@ inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& ch
 
 /// service outlives the router.
 inline void add_openai_chat(Router& router, Service& service, const RouteOptions& options) {
-  for (const char* path : {"/v1/chat/completions", "/chat/completions"})
+  for (const char* path : {"/v1/chat/completions", "/chat/completions"}) {
     router.add("POST", path, Api::openai,
                [&service, options](const HttpRequest& request, const std::string&) {
                  return detail::chat_completion(service, options, request);
                });
+    router.add("POST", join(path, "/input_tokens"), Api::openai,
+               [&service, options](const HttpRequest& request, const std::string&) {
+                 const auto asked = detail::read_chat(service, options, request);
+                 return json_reply(
+                     {{"object", "response.input_tokens"}, {"input_tokens", asked.job.prompt.tokens.size()}});
+               });
+  }
   for (const char* path :
        {"/v1/embeddings", "/embeddings", "/embedding", "/v1/rerank", "/rerank", "/v1/reranking", "/reranking",
         "/v1/audio/transcriptions", "/v1/audio/speech", "/v1/images/generations", "/v1/moderations"})

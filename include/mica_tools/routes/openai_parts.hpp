@@ -152,6 +152,7 @@ struct OpenAiForm {
   std::size_t n = 1;  // answers to each prompt
   bool stream = false;
   bool with_usage = false;  // in a chunk of its own, without choices
+  Json verbose = {};        // with the numbers, as __verbose; null: not asked for
 };
 
 /// Reads stream, stream_options and n. object: of a whole reply; chunk: of a chunk.
@@ -186,6 +187,7 @@ void write_chunks(Answers& answers, EventStream& stream, const OpenAiForm& form,
   const auto add_numbers = [&](Json& chunk) {
     chunk["usage"] = usage_of(ended, form.n);
     chunk["timings"] = timings_of(ended);
+    if (!form.verbose.is_null()) chunk["__verbose"] = form.verbose;
   };
   const auto take = [&](std::size_t i, Event event) {
     if (const auto* const end = std::get_if<Ended>(&event)) ended[i] = *end, --open;
@@ -225,6 +227,7 @@ template <class ChoiceOf>
   }
   body["usage"] = usage_of(ended, form.n);
   body["timings"] = timings_of(ended);
+  if (!form.verbose.is_null()) body["__verbose"] = form.verbose;
   return body;
 }
 

@@ -234,8 +234,9 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
   Entry& entry = find(card.id);
   if (prompt >= card.n_ctx) {
     ++published_.metrics.refused_size;
-    Refusal refusal(Cause::too_long, join("the prompt has ", prompt, " tokens; the context has ", card.n_ctx,
-                                          ", and an answer needs one at least"));
+    Refusal refusal(Cause::too_long,
+                    join("the prompt of ", prompt, " tokens exceeds the available context size of ",
+                         card.n_ctx, ": an answer needs one token at least"));
     refusal.prompt_tokens = prompt;
     refusal.n_ctx = card.n_ctx;
     throw refusal;
