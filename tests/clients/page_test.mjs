@@ -418,7 +418,15 @@ if (fixed) {
   );
 
   await page.fill('#max_tokens', '5');
+  const asked = page.waitForRequest(request => request.method() == 'POST');
   await send(page, 'plain');
+  const texts = (await asked).postDataJSON().messages.map(m => m.content);
+  check(
+    'a question that was refused is not sent again with the next one',
+    texts.at(-1) == 'plain' && !texts.includes('busy') && !texts.includes('fail'),
+    texts,
+  );
+  check('a question with a part of an answer is', texts.includes('break'), texts);
   check(
     'an answer that was cut by its maximum says so',
     (await page.locator('.assistant .small').last().innerText()).includes('maximum of tokens'),
@@ -429,6 +437,17 @@ if (fixed) {
   const guarded = await openPage(await stub('--key', 'let me in'));
   check('401 asks for a key', await guarded.page.locator('#door').isVisible());
   await rules(guarded.page, 'the field of the key');
+  await guarded.page.fill('#key', 'another');
+  await guarded.page.press('#key', 'Enter');
+  check(
+    'a wrong key is said to be wrong, and asked for again',
+    await until(
+      async () =>
+        (await guarded.page.locator('#notice').innerText()) != '' &&
+        (await guarded.page.locator('#door').isVisible()),
+      10,
+    ),
+  );
   await guarded.page.fill('#key', 'let me in');
   await guarded.page.press('#key', 'Enter');
   check(
