@@ -176,6 +176,8 @@ TEST_CASE("a completion has llama-server's fields, whole and in a stream without
   CHECK(several[3]["generation_settings"]["seed"] == 6);
   CHECK(several[3]["stop_type"] == "limit");
   CHECK(several[3]["truncated"] == true);
+  CHECK(json_of(llama.ask("/completion", R"({"prompt":[[97],{"prompt_string":"b"}]})"))[1]["prompt"] ==
+        "<s>b");
   CHECK(llama.ask("/completion", R"({"prompt":"a","n_predict":0})").status == 400);
   CHECK(llama.ask("/completion", R"({"prompt":"a","t_max_predict_ms":5})").status == 400);
   CHECK(llama.ask("/completion", R"({"prompt":"a","messages":[]})").status == 400);
@@ -230,7 +232,8 @@ TEST_CASE("metrics are Prometheus text, with the names of llama-server") {
         "mica_first_token_seconds_bucket{le=\"+Inf\"} 2.0\n", "mica_first_token_seconds_sum 400.05\n",
         "mica_first_token_seconds_count 2.0\n", "mica_model_loaded{model=\"other\"} 0.0\n",
         "llamacpp:prompt_tokens_total 6.0\n", "llamacpp:prompt_tokens_seconds 3.0\n",
-        "llamacpp:requests_processing 1.0\n", "llamacpp:requests_deferred 1.0\n"}) {
+        "llamacpp:prompt_tokens_cached_total 4.0\n", "llamacpp:requests_processing 1.0\n",
+        "llamacpp:requests_deferred 1.0\n"}) {
     CAPTURE(line);
     CHECK(reply.body.find(line) != std::string::npos);
   }

@@ -97,23 +97,25 @@ TEST_CASE("prompts and options that cannot be are refused by name") {
     int status;
     const char* param;
   };
-  const Row rows[] = {{"", 400, "prompt"},
-                      {"\"prompt\":7", 400, "prompt"},
-                      {"\"prompt\":[]", 400, "prompt"},
-                      {"\"prompt\":[[]]", 400, "prompt[0]"},
-                      {"\"prompt\":[true]", 400, "prompt[0]"},
-                      {"\"prompt\":[97,true]", 400, "prompt"},
-                      {"\"prompt\":[256]", 400, "prompt"},
-                      {"\"prompt\":[-1]", 400, "prompt"},
-                      {"\"prompt\":[1.5]", 400, "prompt"},
-                      {"\"prompt\":[1e300]", 400, "prompt"},
-                      {"\"prompt\":{\"prompt_string\":\"x\"}", 400, "prompt"},
-                      {"\"prompt\":\"a\",\"best_of\":2", 400, "best_of"},
-                      {"\"prompt\":\"a\",\"suffix\":\"b\"", 400, "suffix"},
-                      {"\"prompt\":\"a\",\"echo\":true,\"logprobs\":1", 400, "logprobs"},
-                      {"\"prompt\":\"a\",\"logprobs\":21", 400, "logprobs"},
-                      {"\"prompt\":\"a\",\"logprobs\":true", 400, "logprobs"},
-                      {"\"prompt\":\"a\",\"messages\":[]", 400, "messages"}};
+  const Row rows[] = {
+      {"", 400, "prompt"},
+      {"\"prompt\":7", 400, "prompt"},
+      {"\"prompt\":{}", 400, "prompt.prompt_string"},
+      {R"("prompt":{"prompt_string":"a","multimodal_data":["b"]})", 400, "prompt.multimodal_data"},
+      {"\"prompt\":[]", 400, "prompt"},
+      {"\"prompt\":[[]]", 400, "prompt[0]"},
+      {"\"prompt\":[true]", 400, "prompt[0]"},
+      {"\"prompt\":[97,true]", 400, "prompt"},
+      {"\"prompt\":[256]", 400, "prompt"},
+      {"\"prompt\":[-1]", 400, "prompt"},
+      {"\"prompt\":[1.5]", 400, "prompt"},
+      {"\"prompt\":[1e300]", 400, "prompt"},
+      {"\"prompt\":\"a\",\"best_of\":2", 400, "best_of"},
+      {"\"prompt\":\"a\",\"suffix\":\"b\"", 400, "suffix"},
+      {"\"prompt\":\"a\",\"echo\":true,\"logprobs\":1", 400, "logprobs"},
+      {"\"prompt\":\"a\",\"logprobs\":21", 400, "logprobs"},
+      {"\"prompt\":\"a\",\"logprobs\":true", 400, "logprobs"},
+      {"\"prompt\":\"a\",\"messages\":[]", 400, "messages"}};
   const Texts texts;
   for (const Row& row : rows) {
     CAPTURE(row.fields);

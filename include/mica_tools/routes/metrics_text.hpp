@@ -123,6 +123,8 @@ class MetricsText {
 
   const double computed = real(m.prompt_tokens - std::min(m.cached_tokens, m.prompt_tokens));
   out.add_llama("prompt_tokens_total", "Tokens of prompts that were computed.", computed);
+  out.add_llama("prompt_tokens_cached_total", "Tokens of prompts that needed no computation.",
+                real(m.cached_tokens));
   out.add_llama("prompt_seconds_total", "Seconds of reading prompts.", m.prompt_seconds);
   out.add_llama("prompt_tokens_seconds", "Tokens of prompts per second.",
                 detail::ratio(computed, m.prompt_seconds));

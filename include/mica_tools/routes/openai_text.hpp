@@ -23,6 +23,13 @@ namespace detail {
 /// A prompt of one text, or of tokens and texts; the first text begins with BOS if it is the first part.
 [[nodiscard]] inline Prompt read_prompt(const Json& value, const std::string& place,
                                         const ServedModel& model) {
+  if (value.is_object()) {  // llama-server's form for media, which are not read here
+    Fields fields(value, place);
+    const std::string text = fields.need_text("prompt_string");
+    fields.allow_only("multimodal_data", Json::array());
+    fields.refuse_others();
+    return read_prompt(Json(text), place, model);
+  }
   const auto whole = Json::array({value});
   const std::size_t n_vocab = model.card().n_vocab;
   Prompt out;
