@@ -60,22 +60,25 @@ serve::HttpHandler web_handler(serve::Service& service, const WebOptions& option
     serve::HttpReply reply = refused ? *std::move(refused) : web->router.handle(request);
     serve::add_cors_headers(web->guard, request, reply);
     if (log == LogForm::none) return reply;
-    if (!reply.stream && !reply.later) return log_request(log, request, reply.status, watch.seconds()), reply;
-    const serve::HttpRequest line{request.method, request.path};
-    if (reply.later) {
-      reply.later = [later = std::move(reply.later), line, log, watch](const auto& open) {
-        constexpr int client_left = 499;  // as nginx writes it
-        auto made = later(open);
-        log_request(log, line, made ? made->status : client_left, watch.seconds());
-        return made;
-      };
-      return reply;
-    }
-    reply.stream = [stream = std::move(reply.stream), line, log, watch,
-                    status = reply.status](const serve::Connection& connection) {
-      stream(connection);
+    const auto note = [log, watch, line = serve::HttpRequest{request.method, request.path}](int status) {
       log_request(log, line, status, watch.seconds());
     };
+    if (reply.later) {
+      reply.later = [later = std::move(reply.later), note](const auto& open) {
+        constexpr int client_left = 499;  // as nginx writes it
+        auto made = later(open);
+        note(made ? made->status : client_left);
+        return made;
+      };
+    } else if (reply.stream) {
+      reply.stream = [stream = std::move(reply.stream), note,
+                      status = reply.status](const serve::Connection& connection) {
+        stream(connection);
+        note(status);
+      };
+    } else {
+      note(reply.status);
+    }
     return reply;
   };
 }

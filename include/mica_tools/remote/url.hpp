@@ -80,6 +80,23 @@ namespace detail {
   return out;
 }
 
+/// Bytes other than letters, digits and those of `plain` as % and two digits (RFC 3986, section 2.1).
+[[nodiscard]] inline std::string percent_encoded(std::string_view text, std::string_view plain) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool stays = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       plain.find(c) != std::string_view::npos;
+    if (stays) {
+      out += c;
+    } else {
+      out += {'%', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return out;
+}
+
 }  // namespace detail
 
 /// The parts of a URL.

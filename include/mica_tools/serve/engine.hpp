@@ -402,19 +402,7 @@ inline void Engine::step() {
 }
 
 inline void Engine::fail_all(const std::string& message) {
-  for (Running& running : running_) {
-    const GenerateResult result = batch_.remove(running.member);
-    Ended ended;
-    ended.reason = StopReason::cancelled;
-    ended.prompt_tokens = running.job.prompt.tokens.size();
-    ended.cached_tokens = running.cached;
-    ended.answer_tokens = result.tokens.size();
-    ended.timings = result.timings;
-    ended.queued_seconds = running.queued_seconds;
-    ++metrics_.failed;
-    if (options_.on_ended) options_.on_ended({running.id, model_->card().id, ended, message});
-    running.answer->put(Failed{message});
-  }
+  for (Running& running : running_) end(running, message);
   running_.clear();
 }
 

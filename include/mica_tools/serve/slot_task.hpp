@@ -5,10 +5,10 @@
 #pragma once
 
 #include "mica/base/error.hpp"
+#include "mica/io/detail/path.hpp"
 #include "mica_tools/serve/refusal.hpp"
 #include "mica_tools/serve/served_model.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,12 +41,8 @@ struct SlotResult {
 
 /// Raises Refusal (invalid) for a name that is not one segment of a path.
 inline void check_file_name(std::string_view name) {
-  constexpr std::size_t max_bytes =
-      200;  // names of 255 bytes are allowed; a file that is being written has more
-  const bool bad = std::any_of(name.begin(), name.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7F || c == '/' || c == '\\';
-  });
+  constexpr std::size_t max_bytes = 200;  // of 255; a file that is being written has a longer name
+  const bool bad = name.find_first_of("/\\") != name.npos || io::detail::has_controls(name);
   if (!bad && !name.empty() && name.size() <= max_bytes && name != "." && name != "..") return;
   Refusal refusal(Cause::invalid,
                   join("filename: found '", escaped(name, 60), "' of ", name.size(), " bytes, allowed: 1 to ",

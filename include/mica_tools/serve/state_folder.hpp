@@ -10,6 +10,7 @@
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/runtime/session.hpp"
+#include "mica_tools/remote/url.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -27,19 +28,8 @@ namespace mica::serve {
 
 /// A file name that no other id has: characters that are not common in names are %XX.
 [[nodiscard]] inline std::string file_name_of(std::string_view id) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string name;
-  for (const char c : id) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || (c == '.' && !name.empty());
-    if (plain) {
-      name += c;
-    } else {
-      name += {'%', digits[byte / 16], digits[byte % 16]};
-    }
-  }
-  return name;
+  const bool hidden = id.starts_with('.');
+  return (hidden ? "%2E" : "") + remote::detail::percent_encoded(id.substr(hidden ? 1 : 0), ".-_");
 }
 
 /// Makes a folder where it is not there, readable by its owner only. Raises ErrorCode::file where it cannot be
