@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Random requests to a server that this script starts: lengths, answers that are broken off, several answers at a
-time, models in turns. Nothing may be killed, refused without a reason, or left behind.
+time, models in turns: a big one more seldom, by the fourth root of its file's size. Nothing may be killed, refused
+without a reason, or left behind.
 
-  bench/serve/endurance.py MODEL [MODEL...] [--memory 1GiB] [--requests 10000] [--clients 8] [--seed 1] [-- OPTIONS]
+  bench/serve/endurance.py MODEL [MODEL...] [--memory 1GiB] [--requests 10000] [--seconds 0] [--clients 8] [--seed 1]
+                           [-- OPTIONS]
 
-Prints counts by outcome, the peak of resident memory beside the budget, and descriptors and threads at the
-beginning and at the end. Ends with 1 where a reply has a status of 500 or more, the server is gone, the peak is
-above the budget, or descriptors or threads have grown."""
+It goes on until it has made that many requests and that many seconds have gone by; SIGINT or SIGTERM ends it
+earlier, with its results. Prints a line each minute, and at the end counts by outcome, the peak of resident memory
+beside the budget, and descriptors and threads at the beginning and at the end. Ends with 1 where a reply has a
+status of 500 or more, the server is gone, the peak is above the budget, or descriptors or threads have grown."""
 import argparse
 import collections
 import http.client
@@ -15,6 +18,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -40,7 +44,7 @@ def descriptors(pid):
 
 def one(port, rng, models, counts, refused):
     words = rng.choice([3, 10, 40, 100, 300, 1000])
-    body = {'model': rng.choice(models), 'max_tokens': rng.choice([1, 2, 8, 32, 100]),
+    body = {'model': rng.choices(list(models), models.values())[0], 'max_tokens': rng.choice([1, 2, 8, 32, 100]),
             'n': rng.choice([1, 1, 1, 2, 3]), 'stream': rng.random() < 0.5, 'temperature': rng.choice([0, 0.8]),
             'prompt': ' '.join(rng.choice(WORDS) for _ in range(words))}
     leaves = rng.random() < 0.2
@@ -77,6 +81,7 @@ def main():
     parser.add_argument('models', nargs='+')
     parser.add_argument('--memory', default='1GiB')
     parser.add_argument('--requests', type=int, default=10000)
+    parser.add_argument('--seconds', type=float, default=0)
     parser.add_argument('--clients', type=int, default=8)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--mica', default=os.path.join(ROOT, 'build/release/mica'))
@@ -89,19 +94,24 @@ def main():
     port = json.loads(server.stdout.readline())['port']
     connection = http.client.HTTPConnection('127.0.0.1', port)
     connection.request('GET', '/v1/models')
-    models = [model['id'] for model in json.loads(connection.getresponse().read())['data']]
+    ids = [model['id'] for model in json.loads(connection.getresponse().read())['data']]
     connection.close()
+    sizes = {os.path.splitext(os.path.basename(path))[0]: os.path.getsize(path) for path in asked.models}
+    models = {name: sizes[name] ** -0.25 for name in ids}  # id -> weight of the draw
     counts, refused = collections.Counter(), []
-    left = iter(range(asked.requests))
+    made, begin, ended = 0, time.time(), threading.Event()
     lock = threading.Lock()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
 
     def client(seed):
+        nonlocal made
         rng = random.Random(seed)
-        while True:
+        while server.poll() is None and not ended.is_set():
             with lock:
-                number = next(left, None)
-            if number is None or server.poll() is not None:
-                return
+                if made >= asked.requests and time.time() - begin >= asked.seconds:
+                    return
+                made += 1
             one(port, rng, models, counts, refused)
 
     def all_clients(seed):
@@ -110,14 +120,17 @@ def main():
             thread.start()
         return threads
 
-    begin = time.time()
     threads, samples = all_clients(asked.seed * 1000), []
     while any(thread.is_alive() for thread in threads):
         time.sleep(0.5)
         if server.poll() is None:
             samples.append((descriptors(server.pid), status_of(server.pid, 'Threads')))
+            if len(samples) % 120 == 0:
+                print(f'{time.time() - begin:.0f} s: {made} requests, peak '
+                      f"{status_of(server.pid, 'VmHWM') / 1024:.1f} MiB, descriptors {samples[-1][0]}, threads "
+                      f'{samples[-1][1]}', flush=True)
     gone = server.poll() is not None
-    print(f'{asked.requests} requests in {time.time() - begin:.0f} s:', dict(counts))
+    print(f'{made} requests in {time.time() - begin:.0f} s:', dict(counts))
     for text in sorted(set(refused))[:8]:
         print('  ', text)
     failed = gone
@@ -131,7 +144,8 @@ def main():
         print(f'peak {peak / 2**20:.1f} MiB of {budget / 2**20:.0f} MiB; descriptors at most '
               f'{max(s[0] for s in early)} early, {max(s[0] for s in late)} late; threads '
               f'{max(s[1] for s in early)}, {max(s[1] for s in late)}; at rest {descriptors(server.pid)} descriptors')
-        failed = failed or peak > budget or max(s[0] for s in late) > max(s[0] for s in early) + asked.clients
+        failed = failed or peak > budget or any(max(s[i] for s in late) > max(s[i] for s in early) + asked.clients
+                                                for i in range(2))
     failed = failed or any(isinstance(key, int) and key >= 500 for key in counts) or \
         counts['error after the header'] > 0
     server.terminate()

@@ -3,13 +3,15 @@
 // The page of `mica serve` in a browser: what a user does, what an attacker writes, and the rules of axe-core.
 //
 //   node tests/clients/page_test.mjs                          with tests/clients/page_stub.py, which it starts
+//   node tests/clients/page_test.mjs --program build/release/mica    with `mica serve`, which it starts
 //   node tests/clients/page_test.mjs http://127.0.0.1:8080    with a server that runs; --key KEY where it asks
 //
 //   --out DIR     screenshots, and playwright-core and axe-core from npm (default: build/page_test)
 //   CHROMIUM      the browser (default: chromium, chromium-browser or google-chrome of the PATH)
 //
 // Exit code: 0 all passed, 1 a check failed, 77 skipped, with a line that names what is missing. On Debian,
-// apt-get install chromium. Against a real server, checks that need a known answer are skipped by name.
+// apt-get install chromium. Without the stub, checks that need a known answer are skipped by name; those that need
+// a server which may be killed are made with --program.
 
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,8 +27,10 @@ const option = (name, other) => {
   return at < 0 ? other : words.splice(at, 2)[1];
 };
 const out = path.resolve(option('--out', path.join(root, 'build/page_test'))),
+  program = option('--program', ''),
   key = option('--key', '');
 const given = words[0];
+const fixed = !given && !program; // the stub: its answers are known
 const skip = text => {
   console.log('skipped: page_test: ' + text);
   process.exit(77);
@@ -67,15 +71,27 @@ const browserPath = names
   .find(file => existsSync(file));
 if (!browserPath) skip('no browser: none of ' + names.join(', ') + ' was found; CHROMIUM=FILE names one');
 
-function stub(...options) {
-  const child = spawn('python3', [path.join(here, 'page_stub.py'), ...options], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+// A server that ends with this script: its address and its process.
+function start(command, ...options) {
+  const child = spawn(command, options, { stdio: ['ignore', 'pipe', 'inherit'] });
   process.on('exit', () => child.kill());
-  return new Promise(resolve =>
-    child.stdout.once('data', text => resolve(`http://127.0.0.1:${JSON.parse(text).port}`)),
-  );
+  return new Promise((resolve, reject) => {
+    child.once('exit', code => reject(new Error(`${command} ended with ${code}`)));
+    child.stdout.once('data', text =>
+      resolve({ url: `http://127.0.0.1:${JSON.parse(text).port}`, port: JSON.parse(text).port, child }),
+    );
+  });
 }
+const stub = (...options) => start('python3', path.join(here, 'page_stub.py'), ...options);
+const fairy = path.join(root, 'examples/models/fairy.gguf'),
+  tale = path.join(out, 'tale.gguf'); // the same, but its answers end at a full stop
+const serve = (...options) =>
+  start(
+    program,
+    ...['serve', fairy, tale, '-q', '-c', '16384', '--chat-template', 'chatml'],
+    ...(options.includes('--port') ? options : ['--port', '0', ...options]),
+  );
+if (program) execFileSync('python3', [path.join(here, 'server.py'), program, tale]);
 
 // ---- Checks
 let passed = 0,
@@ -99,7 +115,7 @@ const browser = await chromium.launch({
   executablePath: browserPath,
   args: ['--no-sandbox', '--disable-gpu'],
 });
-const base = given ?? (await stub());
+const base = given ?? (await (program ? serve() : stub())).url;
 const expected = []; // texts of console errors that a check provokes
 const problems = []; // all others
 
@@ -153,7 +169,7 @@ check(
 check('the policy has no unsafe source', !/unsafe|\*|https?:/.test(policy), policy);
 const size = (await reply.body()).length;
 check('the page has at most 30,000 bytes', size <= 30000, size);
-if (!given) {
+if (fixed) {
   const lone = execFileSync(
     'cmake',
     [
@@ -200,6 +216,8 @@ await page.evaluate(() => {
     { childList: true },
   );
 });
+const most = program ? '60' : ''; // the bundled model seldom ends an answer by itself
+if (program) await page.fill('#max_tokens', '4000');
 await send(page, 'Tell me about sheets of mica.', false);
 check('an answer can be stopped while it runs', await until(() => page.locator('#stop').isVisible()));
 await sleep(1500);
@@ -226,6 +244,7 @@ check(
 );
 check('the answer has its hits of the cache', /prompt from cache: \d+ of \d+ tokens/.test(note), note);
 const first = await lastText(page);
+await page.fill('#max_tokens', most);
 
 // ---- Retry, versions, edit
 await page.getByRole('button', { name: 'Retry message 2' }).click();
@@ -250,7 +269,7 @@ await page.keyboard.press('Escape');
 check('Escape leaves an edit and changes nothing', (await lastText(page)) == 'An answer that a user wrote.');
 
 // ---- Stop
-await page.fill('#max_tokens', '300');
+await page.fill('#max_tokens', program ? '12000' : '300');
 await send(page, 'long, write four hundred words', false);
 await until(async () => (await page.locator('.assistant .body').last().textContent()).length > 5);
 await page.keyboard.press('Escape');
@@ -262,14 +281,14 @@ check(
   'a stopped answer says so',
   (await page.locator('.assistant .small').last().innerText()).includes('stopped'),
 );
-await page.fill('#max_tokens', '');
+await page.fill('#max_tokens', most);
 
 // ---- What users write stays text
 const hostile =
   '<img src=x onerror="window.injected=1"> <script>window.injected=2</script> [x](javascript:window.injected=3) **<b>b</b>**';
 await page.fill('#max_tokens', '3');
 await send(page, hostile);
-await page.fill('#max_tokens', '');
+await page.fill('#max_tokens', most);
 check(
   'HTML of a user is text',
   (await page.locator('.user .body').last().innerText()).includes('<img src=x onerror="window.injected=1">'),
@@ -312,7 +331,7 @@ check(
   'a deletion is undone',
   (await page.locator('#list li').count()) == 2 && (await page.inputValue('#name')) == 'Second conversation',
 );
-await page.fill('#max_tokens', '');
+await page.fill('#max_tokens', most);
 
 // ---- Keyboard alone
 const tabs = new Set();
@@ -342,7 +361,6 @@ check(
 );
 
 // ---- Answers that only the stub gives
-const fixed = given === undefined;
 if (fixed) {
   await page.getByRole('button', { name: 'New conversation' }).click();
   await send(page, 'think about it');
@@ -431,10 +449,15 @@ if (fixed) {
     'an answer that was cut by its maximum says so',
     (await page.locator('.assistant .small').last().innerText()).includes('maximum of tokens'),
   );
-  await page.fill('#max_tokens', '');
+  await page.fill('#max_tokens', most);
+} else console.log('skipped: page_test: answers of the stub (thoughts, Markdown, injection by a model, 429, 500)');
 
+// ---- A key
+if (!given) {
   expected.push('401');
-  const guarded = await openPage(await stub('--key', 'let me in'));
+  const guarded = await openPage(
+    (await (program ? serve('--api-key', 'let me in') : stub('--key', 'let me in'))).url,
+  );
   check('401 asks for a key', await guarded.page.locator('#door').isVisible());
   await rules(guarded.page, 'the field of the key');
   await guarded.page.fill('#key', 'another');
@@ -468,10 +491,67 @@ if (fixed) {
     ),
   );
   await guarded.context.close();
-} else
-  console.log(
-    'skipped: page_test: answers of the stub (thoughts, Markdown, injection by a model, 401, 429, 500)',
+}
+
+// ---- What only `mica serve` shows
+if (program) {
+  const ledger = page => page.evaluate(() => fetch('props').then(reply => reply.json()));
+  const { accounts, used_bytes } = (await ledger(page)).ledger;
+  const sum = Object.values(accounts).reduce((all, bytes) => all + bytes, 0);
+  check('the accounts of the ledger add up', sum == used_bytes, [sum, used_bytes]);
+
+  await page.getByRole('button', { name: 'New conversation' }).click();
+  await page.selectOption('#model', 'tale');
+  await send(page, 'A story about a fox, please.');
+  check('another model answers', (await lastText(page)).trimEnd().endsWith('.'), await lastText(page));
+  await send(page, 'And one about a hen.');
+  const hits = (await page.locator('.assistant .small').last().innerText()).match(
+    /prompt from cache: (\d+) of (\d+)/,
   );
+  check('the second turn comes from the cache', hits && +hits[1] > 0 && +hits[1] < +hits[2], hits);
+
+  await page.selectOption('#model', 'fairy');
+  await page.fill('#max_tokens', '12000');
+  await send(page, 'A long story.', false);
+  await until(async () => (await page.locator('.assistant .body').last().textContent()).length > 5);
+  const runs = () =>
+    page.evaluate(() => fetch('slots').then(async reply => (await reply.json()).some(s => s.is_processing)));
+  check('the server writes the answer', await runs());
+  await page.keyboard.press('Escape');
+  check('the server ends an answer that the page has stopped', await until(async () => !(await runs()), 3));
+
+  expected.push('400');
+  await page.fill('#max_tokens', most);
+  await send(page, 'once upon a time '.repeat(8000));
+  const refused = await page.locator('.error:visible').last().innerText();
+  check('a prompt that is too long is refused with its numbers', /\d{5}.*16384|16384.*\d{5}/s.test(refused), refused);
+  await send(page, 'A story about a crow.');
+  check('the conversation goes on after it', (await lastText(page)).length > 5);
+
+  // The server is killed in an answer, and comes back at the same port.
+  expected.push('ERR_INCOMPLETE_CHUNKED', 'ERR_CONNECTION', 'ERR_NETWORK', 'ERR_EMPTY_RESPONSE');
+  const mortal = await serve();
+  const lost = await openPage(mortal.url);
+  await lost.page.waitForSelector('#ledger:not([hidden])');
+  await lost.page.fill('#max_tokens', '12000');
+  await send(lost.page, 'A long story.', false);
+  await until(async () => (await lost.page.locator('.assistant .body').last().textContent()).length > 5);
+  mortal.child.kill('SIGKILL');
+  check(
+    'an answer of a server that was killed ends with an error, and its text stays',
+    (await until(() => lost.page.locator('#stop').isHidden(), 10)) &&
+      (await lost.page.locator('.error:visible').last().innerText()) != '' &&
+      (await lastText(lost.page)).length > 5,
+  );
+  check('no ledger is shown without a server', await until(() => lost.page.locator('#ledger').isHidden(), 10));
+  await serve('--port', String(mortal.port));
+  check('the ledger is back with the server', await until(() => lost.page.locator('#ledger').isVisible(), 15));
+  await lost.page.fill('#max_tokens', '20');
+  await lost.page.getByRole('button', { name: 'Retry message 2' }).click();
+  await idle(lost.page);
+  check('a retry then succeeds', (await lost.page.locator('.error:visible').count()) == 0);
+  await lost.context.close();
+}
 
 // ---- Colours, widths, rules
 const show = async (name, settings, narrow) => {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts `mica serve` for clients, and makes a model whose answers end."""
+"""Starts `mica serve` for clients, and makes a model whose answers end.
+
+  tests/clients/server.py PROGRAM FILE     writes that model to FILE"""
 
 import json
 import pathlib
@@ -41,3 +43,7 @@ def serve(program, models, flags=(), **others):
             raise Missing("this build of mica has no server")
         sys.exit(f"clients: mica serve ended with {code}")
     return server, json.loads(line)["url"]
+
+
+if __name__ == "__main__":
+    tale_that_ends_at_a_full_stop(sys.argv[1], pathlib.Path(sys.argv[2]))
