@@ -20,6 +20,9 @@
 #include <span>
 #include <string_view>
 #include <unistd.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace mica::program {
 namespace {
@@ -45,10 +48,21 @@ std::terminate_handler former_terminate = nullptr;
 }
 
 #if defined(__linux__)
+/// Blocks of a quarter of a MiB are mapped by themselves, so that they return to the system when they are freed.
+/// Without a number glibc raises this limit, up to 32 MiB, and keeps most of what a model allocated while it was
+/// read (measured: 36 MiB after 20 models). Two arenas are enough for threads that seldom allocate.
+void give_back_memory() {
+#if defined(__GLIBC__)
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  ::mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
 /// Before all other initialisers, some of which allocate.
 [[gnu::constructor(101)]]
 #endif
 void watch_memory() {
+  give_back_memory();
   std::set_new_handler(on_refusal);
   if (former_terminate == nullptr) former_terminate = std::set_terminate(on_terminate);
 }

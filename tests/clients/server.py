@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts `mica serve` for clients, and makes a model whose answers end.
+"""Starts `mica serve` for clients, and makes a model whose answers end, and one whose answers do not.
 
-  tests/clients/server.py PROGRAM FILE     writes that model to FILE"""
+  tests/clients/server.py PROGRAM TALE ENDLESS     writes them to these two files"""
 
 import json
 import pathlib
@@ -18,18 +18,23 @@ class Missing(Exception):
     """What a client needs is not here."""
 
 
-def tale_that_ends_at_a_full_stop(program, path):
-    """The bundled model with another EOS, since it seldom ends a tale by itself."""
-    shown = subprocess.run([program, "tokenize", str(FAIRY), ".", "--json"], check=True, capture_output=True, text=True)
-    ids = json.loads(shown.stdout)["ids"]
-    assert len(ids) == 1, ids
+def with_eos(path, token):
+    """The bundled model with another EOS."""
     model = bytearray(FAIRY.read_bytes())
     key = b"tokenizer.ggml.eos_token_id"
     at = model.index(key) + len(key)  # then the type, u32, and the value
     assert struct.unpack_from("<I", model, at) == (4,)
-    struct.pack_into("<I", model, at + 4, ids[0])
+    struct.pack_into("<I", model, at + 4, token)
     path.write_bytes(model)
     return str(path)
+
+
+def tale_that_ends_at_a_full_stop(program, path):
+    """By itself the bundled model seldom ends a tale."""
+    shown = subprocess.run([program, "tokenize", str(FAIRY), ".", "--json"], check=True, capture_output=True, text=True)
+    ids = json.loads(shown.stdout)["ids"]
+    assert len(ids) == 1, ids
+    return with_eos(path, ids[0])
 
 
 def serve(program, models, flags=(), **others):
@@ -47,3 +52,4 @@ def serve(program, models, flags=(), **others):
 
 if __name__ == "__main__":
     tale_that_ends_at_a_full_stop(sys.argv[1], pathlib.Path(sys.argv[2]))
+    with_eos(pathlib.Path(sys.argv[3]), 0)  # the unknown token, which is never sampled

@@ -58,9 +58,9 @@ TEST_CASE("clients find the server, its context and its ledger") {
   CHECK(llama.ask("/props", "{}").status == 501);
 }
 
-TEST_CASE("slots are running answers, free places and answers in line") {
+TEST_CASE("slots are running answers, idle entries and answers in the queue") {
   Llama llama;
-  llama.service.state.slots = {{7, "tiny", 10, 5, 2, 0, 20, 300, true}};
+  llama.service.state.answers = {{7, "tiny", 10, 5, 2, 0, 20, 300, true}};
   Json list = json_of(llama.get("/slots"));
   REQUIRE(list.size() == 2);
   CHECK(list[0] ==
@@ -70,8 +70,8 @@ TEST_CASE("slots are running answers, free places and answers in line") {
   CHECK(list[1] ==
         Json::parse(R"({"id":1,"n_ctx":512,"speculative":false,"is_processing":false,"state":"idle"})"));
   CHECK(llama.get("/slots", "fail_on_no_slot", "1").status == 200);
-  llama.service.state.slots.push_back({8, "tiny", 1, 0, 0, 0, 1, 1, true, 1});
-  llama.service.state.slots.push_back({9, "tiny", 1, 0, 0, 0, 1, 1, false});
+  llama.service.state.answers.push_back({8, "tiny", 1, 0, 0, 0, 1, 1, true, 1});
+  llama.service.state.answers.push_back({9, "tiny", 1, 0, 0, 0, 1, 1, false});
   list = json_of(llama.get("/slots"));
   REQUIRE(list.size() == 3);
   CHECK(list[1]["id_slot"] == 1);
@@ -219,7 +219,7 @@ TEST_CASE("metrics are Prometheus text, with the names of llama-server") {
   m.prompt_tokens = 10, m.cached_tokens = 4, m.prompt_seconds = 2, m.failed = 1;
   m.first_token.add(0.05);
   m.first_token.add(400);
-  llama.service.state.slots = {{7, "tiny", 10, 5, 2, 0, 20, 300, true}, {8, "tiny", 1, 0, 0, 0, 1, 1, false}};
+  llama.service.state.answers = {{7, "tiny", 10, 5, 2, 0, 20, 300, true}, {8, "tiny", 1, 0, 0, 0, 1, 1, false}};
   const HttpReply reply = llama.get("/metrics");
   CHECK(reply.type.starts_with("text/plain; version=0.0.4"));
   CHECK_FALSE(reply.headers.get("Process-Start-Time-Unix").empty());

@@ -111,20 +111,20 @@ namespace detail {
                      {"ledger", ledger_of(service.snapshot())}});
 }
 
-/// Running answers, free places, then answers in line.
+/// Running answers, as many idle entries as may run beside them, then answers in the queue.
 [[nodiscard]] inline HttpReply slots(Service& service, const RouteOptions& options,
                                      const HttpRequest& request) {
   const Snapshot now = service.snapshot();
   const std::vector<ModelCard> cards = service.models();
-  const auto waits =
-      std::find_if(now.slots.begin(), now.slots.end(), [](const Slot& slot) { return !slot.running; });
-  const auto running = static_cast<std::size_t>(waits - now.slots.begin());
+  const auto waits = std::find_if(now.answers.begin(), now.answers.end(),
+                                  [](const AnswerState& each) { return !each.running; });
+  const auto running = static_cast<std::size_t>(waits - now.answers.begin());
   if (running >= options.max_running && !request.query.get("fail_on_no_slot").empty())
-    throw Refusal(Cause::unavailable, join("all ", running, " places are taken"));
+    throw Refusal(Cause::unavailable, join(running, " answers are running, as many as --parallel allows"));
   Json list = Json::array();
-  const auto add = [&](const Slot& slot, std::string_view state) {
-    const auto card = std::find_if(cards.begin(), cards.end(), [&](const ModelCard& each) {
-      return slot.model.empty() || each.id == slot.model;
+  const auto add = [&](const AnswerState& each, std::string_view state) {
+    const auto card = std::find_if(cards.begin(), cards.end(), [&](const ModelCard& known) {
+      return each.model.empty() || known.id == each.model;
     });
     Json entry = {{"id", list.size()},
                   {"n_ctx", card == cards.end() ? 0 : card->n_ctx},
@@ -132,20 +132,20 @@ namespace detail {
                   {"is_processing", state == "running"},
                   {"state", state}};
     if (state != "idle")
-      entry.update({{"id_task", slot.id},
-                    {"id_slot", id_slot_of(slot.named)},
-                    {"model", slot.model},
-                    {"n_prompt_tokens", slot.prompt_tokens},
-                    {"n_prompt_tokens_processed", slot.read_tokens},
-                    {"n_prompt_tokens_cache", slot.cached_tokens},
-                    {"n_decoded", slot.answer_tokens},
-                    {"max_tokens", slot.max_tokens},
-                    {"bytes", slot.bytes}});
+      entry.update({{"id_task", each.id},
+                    {"id_slot", id_slot_of(each.slot)},
+                    {"model", each.model},
+                    {"n_prompt_tokens", each.prompt_tokens},
+                    {"n_prompt_tokens_processed", each.read_tokens},
+                    {"n_prompt_tokens_cache", each.cached_tokens},
+                    {"n_decoded", each.answer_tokens},
+                    {"max_tokens", each.max_tokens},
+                    {"bytes", each.bytes}});
     list.push_back(std::move(entry));
   };
-  for (auto slot = now.slots.begin(); slot != waits; ++slot) add(*slot, "running");
+  for (auto at = now.answers.begin(); at != waits; ++at) add(*at, "running");
   for (std::size_t i = running; i < options.max_running; ++i) add({}, "idle");
-  for (auto slot = waits; slot != now.slots.end(); ++slot) add(*slot, "waiting");
+  for (auto at = waits; at != now.answers.end(); ++at) add(*at, "waiting");
   return json_reply(list);
 }
 

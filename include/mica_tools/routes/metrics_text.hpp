@@ -82,12 +82,12 @@ class MetricsText {
 [[nodiscard]] inline std::string metrics_text(const Snapshot& now, const std::vector<ModelCard>& models) {
   using detail::real;
   const Metrics& m = now.metrics;
-  const auto running = static_cast<double>(
-      std::count_if(now.slots.begin(), now.slots.end(), [](const Slot& slot) { return slot.running; }));
-  const double waiting = static_cast<double>(now.slots.size()) - running;
+  const auto running = static_cast<double>(std::count_if(
+      now.answers.begin(), now.answers.end(), [](const AnswerState& each) { return each.running; }));
+  const double waiting = static_cast<double>(now.answers.size()) - running;
   detail::MetricsText out;
-  out.add("requests_total", "Answers that were asked for.", real(m.requests));
-  out.add("refused_total", "Answers that were refused, by reason.",
+  out.add("requests_total", "Answers that were accepted.", real(m.requests));
+  out.add("refused_total", "Other answers, refused, by reason.",
           {{"reason=\"busy\"", real(m.refused_busy)}, {"reason=\"size\"", real(m.refused_size)}});
   out.add("answers_total", "Answers that have ended, by outcome.",
           {{"outcome=\"finished\"", real(m.finished)},
@@ -100,10 +100,10 @@ class MetricsText {
   out.add("answer_tokens_total", "Tokens of answers.", real(m.answer_tokens));
   out.add("steps_total", "Steps of models.", real(m.steps));
   out.add("model_loads_total", "Models that were loaded.", real(m.loads));
-  out.add("model_unloads_total", "Models that were put out of memory.", real(m.unloads));
+  out.add("model_unloads_total", "Models that were unloaded.", real(m.unloads));
   out.add("first_token_seconds", "Seconds from a request to its first token.", m.first_token);
   out.add("between_tokens_seconds", "Seconds between two tokens of an answer.", m.between_tokens);
-  out.add("queued_seconds", "Seconds in line.", m.queued);
+  out.add("queued_seconds", "Seconds in the queue.", m.queued);
   out.add("budget_bytes", "The memory budget.", real(now.budget_bytes));
   out.add("used_bytes", "Bytes of it in use.", real(now.used_bytes));
   out.add("peak_bytes", "The most bytes that were in use.", real(now.peak_bytes));
@@ -133,7 +133,7 @@ class MetricsText {
   out.add_llama("predicted_tokens_seconds", "Tokens of an answer per second.",
                 detail::ratio(real(m.answer_tokens), m.answer_seconds));
   out.add_llama("requests_processing", "Answers that are running.", running);
-  out.add_llama("requests_deferred", "Answers in line.", waiting);
+  out.add_llama("requests_deferred", "Answers in the queue.", waiting);
   out.add_llama("n_decode_total", "Steps of models.", real(m.steps));
   return out.text();
 }

@@ -174,7 +174,7 @@ struct OpenAiForm {
                {"object", form.stream ? chunk : object},
                {"created", unix_seconds()},
                {"model", job.model->card().id},
-               {"system_fingerprint", "mica-" + options.version}};
+               {"system_fingerprint", options.version.empty() ? "mica" : "mica-" + options.version}};
   return form;
 }
 

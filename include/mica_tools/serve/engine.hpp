@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One loaded model that writes answers: a batch, its prefix cache, and the bytes that its answers will still
-// need. Not here: the line in which jobs wait (scheduler.hpp), and which models are loaded.
+// need. Not here: the queue of jobs (scheduler.hpp), and which models are loaded.
 #pragma once
 
 #include "mica/runtime/batch.hpp"
@@ -26,7 +26,7 @@
 
 namespace mica::serve {
 
-/// A job that waits to be begun. It does not keep its model in memory.
+/// A job in the queue. It does not keep its model in memory.
 struct Waiting {
   std::uint64_t id = 0;
   Job job;
@@ -34,7 +34,7 @@ struct Waiting {
   Stopwatch since_submit = {};
 };
 
-/// Ends a job that was not begun: as failed or, without a failure, as cancelled.
+/// Ends a job in the queue: as failed or, without a failure, as cancelled.
 inline void end_waiting(const Waiting& waiting, std::string_view model, const std::string& failure,
                         const SchedulerOptions& options) {
   Ended ended;
@@ -45,11 +45,11 @@ inline void end_waiting(const Waiting& waiting, std::string_view model, const st
   waiting.answer->put(failure.empty() ? Event(ended) : Event(Failed{failure}));
 }
 
-/// What became of a job that was to be begun.
-enum class Beginning : std::uint8_t {
-  begun,      ///< or ended as failed, by an error of its own
-  no_place,   ///< as many answers as allowed are running
-  no_memory,  ///< the ledger has not enough for it
+/// What became of a job that was to be admitted: to get its first step next.
+enum class Admission : std::uint8_t {
+  admitted,      ///< or ended as failed, by an error of its own
+  all_parallel,  ///< SchedulerOptions::parallel answers are running
+  no_memory,     ///< the ledger has not enough for it
 };
 
 /// All members: the thread of the scheduler.
@@ -101,17 +101,18 @@ class Engine {
   /// Frees the least recently used prefix; false: there is none.
   bool drop_prefix() noexcept { return prefixes_.drop_one(); }
 
-  /// Begins a job if the ledger has what it needs beside `reserved` bytes; what it needs is added to them.
-  /// Prefixes are dropped for it, unless `max_room` bytes, the ledger without any prefix, would not be enough.
-  /// Otherwise nothing has changed.
-  [[nodiscard]] Beginning begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room);
-  /// Writes one prefix that is on no disk yet; false: there is none. After an error nothing is written any more; its
-  /// text is returned once.
+  /// Makes a running answer of a job if the ledger has what the job needs beside `reserved` bytes. Sets `needed`
+  /// to the bytes that it will allocate from now on, and adds them to `reserved` if it was admitted; otherwise
+  /// the job is as before.
+  [[nodiscard]] Admission admit(Waiting& waiting, std::uint64_t& reserved, std::uint64_t& needed);
+  /// Saves one prefix that the folder does not have; false: it has all. After an error nothing is saved any more,
+  /// and `error` has its text.
   [[nodiscard]] bool save_one(std::string& error);
-  /// Writes what the prefix cache has of a slot's tokens. Raises as Service::slot(), and Error.
+  /// Saves the keys, values and states that the prefix cache has of a slot's tokens. Raises as Service::slot(), and
+  /// Error.
   [[nodiscard]] SlotResult save_slot(std::size_t slot, const std::string& path);
-  /// Puts a saved slot into the prefix cache. make_room(bytes) is called before anything is allocated, and raises
-  /// where there are not as many. Raises Error.
+  /// Reads a saved slot into the prefix cache. Before anything is allocated it calls make_room(bytes), which frees
+  /// as many or raises. Raises Error.
   [[nodiscard]] SlotResult restore_slot(std::size_t slot, const std::string& path,
                                         const std::function<void(std::uint64_t)>& make_room);
   /// The number of tokens that the slot had.
@@ -121,7 +122,7 @@ class Engine {
   /// Ends all answers as failed.
   void fail_all(const std::string& message);
   /// Appends the running answers.
-  void describe(std::vector<Slot>& slots) const;
+  void describe(std::vector<AnswerState>& answers) const;
 
  private:
   using Sampler = sample::Standard<mica::detail::ProgramAllocator>;
@@ -284,45 +285,41 @@ inline void Engine::start(Running& running) {
   running.shared = had == 0 ? running.session.tokens().size() : 0;
 }
 
-inline Beginning Engine::begin(Waiting& waiting, std::uint64_t& reserved, std::uint64_t max_room) {
-  if (running_.size() >= options_.parallel) return Beginning::no_place;
+inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::uint64_t& needed) {
+  if (running_.size() >= options_.parallel) return Admission::all_parallel;
   const std::size_t end = end_of(waiting.job, model_->card().n_ctx);
   // Before anything is allocated: what it needs if it shares all that is known.
   const std::span<const TokenId> prompt(waiting.job.prompt.tokens);
   const std::size_t known = prefixes_.match(prompt.first(prompt.size() - 1));
   const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes();
   const auto has_room = [&](std::uint64_t bytes) { return ledger_.left() >= reserved + bytes; };
-  const auto drop_for = [&](std::uint64_t bytes) {
-    return max_room >= reserved + bytes && prefixes_.drop_one();
-  };
-  const std::uint64_t needed = empty + model_->bytes().growth(0, end, known);
-  while (!has_room(needed)) {
-    if (!drop_for(needed)) return Beginning::no_memory;
-  }
-  Waiting unbegun{waiting.id, {}, waiting.answer, waiting.since_submit};
+  needed = empty + model_->bytes().growth(0, end, known);
+  if (!has_room(needed)) return Admission::no_memory;
+  Waiting refused{waiting.id, {}, waiting.answer, waiting.since_submit};
   try {
     running_.emplace_back(std::move(waiting), model_->model().transformer(),
                           Sampler(waiting.job.sampler, model_->card().n_vocab,
                                   mica::detail::ProgramAllocator(ledger_, budget::Account::logits)));
   } catch (const Error& error) {
-    end_waiting(unbegun, model_->card().id, error.message(), options_);
+    end_waiting(refused, model_->card().id, error.message(), options_);
     ++metrics_.failed;
-    return Beginning::begun;
+    return Admission::admitted;
   }
   Running& running = running_.back();
   running.end = end;
   running.queued_seconds = running.since_submit.seconds();
   start(running);
-  while (!has_room(growth(running))) {  // it shares less than was known
-    if (drop_for(growth(running))) continue;
+  needed = growth(running);
+  if (!has_room(needed)) {  // it shares less than was known
     static_cast<void>(batch_.remove(running.member));
     waiting = {running.id, std::move(running.job), std::move(running.answer), running.since_submit};
+    needed = empty + model_->bytes().growth(0, end, running.shared);
     running_.pop_back();
-    return Beginning::no_memory;
+    return Admission::no_memory;
   }
-  reserved += growth(running);
+  reserved += needed;
   metrics_.queued.add(running.queued_seconds);
-  return Beginning::begun;
+  return Admission::admitted;
 }
 
 inline void Engine::note_tokens(Running& running) {
@@ -406,12 +403,12 @@ inline void Engine::fail_all(const std::string& message) {
   running_.clear();
 }
 
-inline void Engine::describe(std::vector<Slot>& slots) const {
+inline void Engine::describe(std::vector<AnswerState>& answers) const {
   for (const Running& running : running_) {
     const std::size_t tokens = running.session.tokens().size(), prompt = running.job.prompt.tokens.size();
-    slots.push_back({running.id, model_->card().id, prompt, std::min(tokens, prompt), running.shared,
-                     running.written, running.end - prompt, model_->bytes().at(running.end), true,
-                     running.job.slot});
+    answers.push_back({running.id, model_->card().id, prompt, std::min(tokens, prompt), running.shared,
+                       running.written, running.end - prompt, model_->bytes().at(running.end), true,
+                       running.job.slot});
   }
 }
 

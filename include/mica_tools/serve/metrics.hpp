@@ -27,11 +27,11 @@ struct Histogram {
 
 /// Totals since the start.
 struct Metrics {
-  std::uint64_t requests = 0;       // jobs that were submitted
-  std::uint64_t refused_busy = 0;   // of them, by a full queue
-  std::uint64_t refused_size = 0;   // of them, too long or too large
+  std::uint64_t requests = 0;       // jobs that were accepted
+  std::uint64_t refused_busy = 0;   // other jobs: the queue was full
+  std::uint64_t refused_size = 0;   // other jobs: too long or too large
   std::uint64_t finished = 0;       // answers that ended by themselves
-  std::uint64_t cancelled = 0;      // answers whose client left
+  std::uint64_t cancelled = 0;      // answers whose client disconnected
   std::uint64_t failed = 0;         // answers that the server could not finish
   std::uint64_t prompt_tokens = 0;  // of all prompts
   std::uint64_t cached_tokens = 0;  // of them, not computed
@@ -43,7 +43,7 @@ struct Metrics {
   std::uint64_t unloads = 0;
   Histogram first_token = {};     // seconds from submit to the first token
   Histogram between_tokens = {};  // seconds between two tokens of an answer
-  Histogram queued = {};          // seconds in line
+  Histogram queued = {};          // seconds in the queue
 };
 
 }  // namespace mica::serve

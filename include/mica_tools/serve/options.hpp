@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/base/log.hpp"
+#include "mica/plan/plan.hpp"
 #include "mica_tools/serve/event.hpp"
 
 #include <chrono>
@@ -26,16 +27,19 @@ struct AnswerNote {
 
 struct SchedulerOptions {
   std::size_t parallel = 16;      // the maximum of running answers of a model; bytes bound them as well
-  std::size_t max_waiting = 256;  // jobs in line; more are refused as busy
-  /// A step with tokens of a prompt takes at most this multiple of one without, while others write.
+  std::size_t max_waiting = 256;  // jobs of the queue, one at least; more are refused as busy
+  /// While answers are written, prompts are read in pieces so small that a step takes about this multiple of one
+  /// without a piece. It is a target: a piece has 4 tokens at least.
   double max_stall = 2.0;
-  /// How long a model stays in memory without answers; empty: until memory is needed.
+  /// Booked for the process while the scheduler lives: at least plan::any_process_bytes.
+  std::uint64_t process_bytes = plan::any_process_bytes;
+  /// How long a model stays in memory without answers; empty: until the memory is needed.
   std::optional<std::chrono::seconds> keep_alive = {};
   std::string state = {};  // a folder in which prefixes survive a restart; empty: none
   std::uint64_t max_state_bytes = std::uint64_t{8} << 30;  // of the files of a model
   std::string slots = {};  // a folder for slots that clients save; empty: slots are not saved
-  /// Called on the scheduler's thread, for answers and for jobs that end in line. Calls no member of the scheduler
-  /// that waits: model(), slot().
+  /// Called on the scheduler's thread, for answers and for jobs that end in the queue. It may call members of the
+  /// scheduler that do not wait for that thread: not model(), not slot().
   std::function<void(const AnswerNote&)> on_ended = {};
   std::string slots_hint = {};   // how a user sets `slots`, for refusals
   std::string memory_hint = {};  // how a user sets the memory budget, for refusals

@@ -3,11 +3,14 @@
 // The server's core: one thread that loads models, admits jobs by bytes, and advances all answers. Everything is
 // inside one ledger:
 //
-//   submit() -> line, first in first out -> Engine of the model -> Answer
+//   submit() -> queue, first in first out -> Engine of the model -> Answer
 //   model()  -> wanted models            -> Loader
 //   slot()   -> tasks between two steps  -> Engine
 #pragma once
 
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/huge.hpp"
 #include "mica_tools/serve/engine.hpp"
 #include "mica_tools/serve/loader.hpp"
 #include "mica_tools/serve/service.hpp"
@@ -33,9 +36,9 @@
 
 namespace mica::serve {
 
-/// Any thread but that of run() may call the members of Service; one thread calls run(). model() and slot() wait for
-/// that thread: a program that never calls run() waits for ever. Join it before the scheduler is destroyed; a
-/// scheduler does not run twice.
+/// One thread calls run(); all others may call the members of Service. model() and slot() wait for the thread of
+/// run(): without one they wait for ever, and that thread itself must not call them. Join it before the scheduler is
+/// destroyed; a scheduler does not run twice.
 class Scheduler final : public Service {
  public:
   /// cards: the models that can be asked for, one at least, the default one first; only their files are known
@@ -69,7 +72,7 @@ class Scheduler final : public Service {
     // Under the mutex
     std::shared_ptr<LoadedModel> loaded = {};
     bool wanted = false;                  // some thread or job waits for it
-    bool unwanted = false;                // it is to leave when its answers have ended
+    bool unwanted = false;                // to be unloaded when its answers have ended
     std::optional<Refusal> refusal = {};  // of the last load; until it is wanted again
     std::optional<std::chrono::seconds> keep = {};
     std::uint64_t memory_bytes = 0;               // of the model without answers
@@ -80,7 +83,7 @@ class Scheduler final : public Service {
     std::uint64_t bytes = 0;  // of a load; 0: not planned yet
     Clock::time_point used = {};
   };
-  struct Line {
+  struct Queued {
     Entry* entry;
     Waiting waiting;
   };
@@ -90,7 +93,7 @@ class Scheduler final : public Service {
   };
 
   [[nodiscard]] Entry& find(std::string_view name) const;
-  [[nodiscard]] std::uint64_t seconds_to_place() const;
+  [[nodiscard]] std::uint64_t seconds_to_retry() const;
   void check_slot(std::size_t slot) const;
   void refuse_if_ending() const;
 
@@ -102,14 +105,14 @@ class Scheduler final : public Service {
   void load_wanted();
   [[nodiscard]] bool make_room(const Entry& wanted);
   void load(Entry& entry);
-  [[nodiscard]] bool leave(Entry& entry);
+  [[nodiscard]] bool unload_now(Entry& entry);
   void admit();
   [[nodiscard]] std::uint64_t prefix_bytes() const noexcept;
-  [[nodiscard]] bool free_some(const Entry& for_this);
+  [[nodiscard]] bool free_for(const Entry& entry, std::uint64_t bytes);
   void step();
   [[nodiscard]] bool save_one();
   void save_while_idle();
-  void leave_in_time();
+  void unload_in_time();
   void publish();
   void publish_in_time();
   void end_all();
@@ -120,12 +123,13 @@ class Scheduler final : public Service {
   Loader& loader_;
   std::shared_ptr<budget::Ledger> ledger_;
   SchedulerOptions options_;
+  alloc::Booking process_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_;    // for run()
   std::condition_variable loaded_;  // for model()
-  std::vector<Line> inbox_;         // jobs that were submitted since the last step
-  std::size_t in_line_ = 0;         // jobs of inbox_ and line_
+  std::vector<Queued> inbox_;       // jobs that were submitted since the last step
+  std::size_t in_queue_ = 0;        // jobs of inbox_ and queue_
   std::vector<WaitingSlot> slots_;  // tasks that were given since the last step
   std::uint64_t next_id_ = 1;
   bool draining_ = false;
@@ -135,9 +139,9 @@ class Scheduler final : public Service {
   double tokens_per_second_ = 0;  // of all answers together, lately
 
   // The thread of run()
-  std::deque<Line> line_;
+  std::deque<Queued> queue_;
   Metrics metrics_;
-  bool blocked_ = false;                     // the first job in line has to wait for an answer or a model
+  bool blocked_ = false;  // the first job of the queue has to wait for an answer or a model
   Clock::time_point active_ = Clock::now();  // the last time with an answer
   Clock::time_point published_at_ = {};
 };
@@ -151,6 +155,12 @@ inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
     entries_.back()->keep = options.keep_alive;
   }
   published_.budget_bytes = ledger_->limit();
+  constexpr auto account = budget::Account::process;
+  const std::uint64_t bytes = options_.process_bytes;
+  auto process = alloc::Booking::make(alloc::Budgeted<alloc::Huge>(*ledger_, account), account, bytes);
+  MICA_CHECK(process, budget, "the server itself needs ", bytes, " bytes, the budget is ", ledger_->limit(),
+             options_.memory_hint.empty() ? "" : "; ", options_.memory_hint);
+  process_ = *std::move(process);
 }
 
 inline Scheduler::Entry& Scheduler::find(std::string_view name) const {
@@ -250,16 +260,16 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
                        entry.capacity, " beside the model; use a smaller max_tokens"));
   }
   refuse_if_ending();
-  if (in_line_ >= options_.max_waiting) {
+  if (in_queue_ >= options_.max_waiting) {
     ++published_.metrics.refused_busy;
-    Refusal refusal(Cause::busy, join(in_line_, " requests wait in line already"));
-    refusal.retry_after = seconds_to_place();
+    Refusal refusal(Cause::busy, join(in_queue_, " requests wait in the queue already"));
+    refusal.retry_after = seconds_to_retry();
     throw refusal;
   }
   auto answer = std::make_shared<Answer>();
-  job.model.reset();  // a job in line does not keep its model in memory
+  job.model.reset();  // a job in the queue does not keep its model in memory
   inbox_.push_back({&entry, {next_id_++, std::move(job), answer}});
-  ++in_line_;
+  ++in_queue_;
   ++published_.metrics.requests;
   work_.notify_one();
   return answer;
@@ -291,11 +301,11 @@ inline SlotResult Scheduler::slot(SlotTask task) {
 }
 
 /// By the speed of the last steps: until the answer that is nearest to its end has ended.
-inline std::uint64_t Scheduler::seconds_to_place() const {
+inline std::uint64_t Scheduler::seconds_to_retry() const {
   std::size_t min = 0, running = 0;
-  for (const Slot& slot : published_.slots) {
-    if (!slot.running) continue;
-    const std::size_t left = slot.prompt_tokens - slot.read_tokens + slot.max_tokens - slot.answer_tokens;
+  for (const AnswerState& each : published_.answers) {
+    if (!each.running) continue;
+    const std::size_t left = each.prompt_tokens - each.read_tokens + each.max_tokens - each.answer_tokens;
     min = running == 0 ? left : std::min(min, left);
     ++running;
   }
@@ -333,10 +343,10 @@ inline void Scheduler::run() {
     admit();
     step();
     save_while_idle();
-    leave_in_time();
+    unload_in_time();
     publish_in_time();
     const std::lock_guard lock(mutex_);
-    if (stopping_ || (draining_ && in_line_ == 0 && !busy())) break;
+    if (stopping_ || (draining_ && in_queue_ == 0 && !busy())) break;
   }
   end_all();
 }
@@ -352,12 +362,12 @@ inline std::uint64_t Scheduler::reserved() const noexcept {
   return bytes;
 }
 
-/// Until there is something to do; at least twice a second, for models that leave in time and clients that
-/// leave the line.
+/// Until there is something to do; at least twice a second, for models to be unloaded in time and clients
+/// that disconnect.
 inline void Scheduler::wait_for_work() {
-  if (busy() || (!line_.empty() && !blocked_)) return;
+  if (busy() || (!queue_.empty() && !blocked_)) return;
   std::unique_lock lock(mutex_);
-  if (!inbox_.empty() || !slots_.empty() || stopping_ || (draining_ && in_line_ == 0)) return;
+  if (!inbox_.empty() || !slots_.empty() || stopping_ || (draining_ && in_queue_ == 0)) return;
   const auto wanted = [](const auto& entry) { return entry->wanted || entry->unwanted; };
   if (std::any_of(entries_.begin(), entries_.end(), wanted)) {
     work_.wait_for(lock, std::chrono::milliseconds(1));
@@ -369,18 +379,18 @@ inline void Scheduler::wait_for_work() {
 inline void Scheduler::take_inbox() {
   {
     const std::lock_guard lock(mutex_);
-    for (Line& line : inbox_) line_.push_back(std::move(line));
+    for (Queued& queued : inbox_) queue_.push_back(std::move(queued));
     inbox_.clear();
   }
-  const auto has_left = [&](const Line& line) {
-    if (!line.waiting.answer->cancelled().load(std::memory_order_relaxed)) return false;
+  const auto has_left = [&](const Queued& queued) {
+    if (!queued.waiting.answer->cancelled().load(std::memory_order_relaxed)) return false;
     ++metrics_.cancelled;
-    end_waiting(line.waiting, line.entry->card.id, {}, options_);
+    end_waiting(queued.waiting, queued.entry->card.id, {}, options_);
     return true;
   };
-  const std::size_t left = std::erase_if(line_, has_left);
+  const std::size_t left = std::erase_if(queue_, has_left);
   const std::lock_guard lock(mutex_);
-  in_line_ -= left;
+  in_queue_ -= left;
 }
 
 inline void Scheduler::do_slots() {
@@ -431,8 +441,8 @@ inline void Scheduler::load_wanted() {
       if (!entry->wanted) continue;
     }
     try {
-      if (entry->bytes == 0) entry->bytes = loader_.bytes(entry->card, ledger_->limit());
-      const std::uint64_t max = ledger_->limit() - std::min(ledger_->limit(), plan::any_process_bytes);
+      const std::uint64_t max = ledger_->limit() - process_.bytes();
+      if (entry->bytes == 0) entry->bytes = loader_.bytes(entry->card, max + plan::any_process_bytes);
       if (entry->bytes > max)
         throw Refusal(Cause::too_large,
                       join(entry->card.id, ": needs ", entry->bytes, " bytes, the budget has ", max,
@@ -455,7 +465,7 @@ inline void Scheduler::load_wanted() {
   }
 }
 
-/// Frees memory for a model: models without answers leave, the least recently used first, then prefixes.
+/// Frees memory for a model: models without answers, the least recently used first, then prefixes.
 inline bool Scheduler::make_room(const Entry& wanted) {
   const auto enough = [&] { return ledger_->left() >= wanted.bytes + reserved(); };
   while (!enough()) {
@@ -464,7 +474,7 @@ inline bool Scheduler::make_room(const Entry& wanted) {
       if (!entry->engine || entry->engine->busy()) continue;
       if (oldest == nullptr || entry->used < oldest->used) oldest = entry.get();
     }
-    if (oldest == nullptr || !leave(*oldest)) break;
+    if (oldest == nullptr || !unload_now(*oldest)) break;
   }
   for (const auto& entry : entries_) {
     while (!enough() && entry->engine && entry->engine->drop_prefix()) {
@@ -474,23 +484,24 @@ inline bool Scheduler::make_room(const Entry& wanted) {
 }
 
 inline void Scheduler::load(Entry& entry) {
-  const std::uint64_t before = ledger_->used(), process = ledger_->used(budget::Account::process);
+  const std::uint64_t before = ledger_->used();
   auto loaded = loader_.load(entry.card, ledger_, options_.parallel);
   MICA_CHECK(loaded, failed, entry.card.id, ": the loader returned no model");
   auto engine = std::make_unique<Engine>(loaded, *ledger_, options_, metrics_);
-  const std::uint64_t base = ledger_->used() - before + (process == 0 ? 0 : plan::any_process_bytes);
+  const std::uint64_t base = ledger_->used() - before;
   ++metrics_.loads;
   const std::lock_guard lock(mutex_);
   entry.memory_bytes = base;
-  entry.capacity = ledger_->limit() - std::min(ledger_->limit(), base + engine->sampler_bytes());
+  const std::uint64_t needs = process_.bytes() + base + engine->sampler_bytes();
+  entry.capacity = ledger_->limit() - std::min(ledger_->limit(), needs);
   entry.engine = std::move(engine);
   entry.loaded = std::move(loaded);
   entry.unwanted = false;
   entry.used = Clock::now();
 }
 
-/// Puts a model out of memory; false while another thread makes a job for it.
-inline bool Scheduler::leave(Entry& entry) {
+/// Unloads a model; false while another thread makes a job for it.
+inline bool Scheduler::unload_now(Entry& entry) {
   std::shared_ptr<LoadedModel> last;
   {
     const std::lock_guard lock(mutex_);
@@ -511,33 +522,34 @@ inline void Scheduler::admit() {
     if (blocked_) return;
   }
   std::uint64_t bytes = reserved();
-  while (!line_.empty()) {
-    Line& first = line_.front();
+  while (!queue_.empty()) {
+    Queued& first = queue_.front();
     Entry& entry = *first.entry;
-    if (!entry.engine) {  // it has left since
+    if (!entry.engine) {  // it was unloaded since
       std::optional<Refusal> refusal;
       {
         const std::lock_guard lock(mutex_);
         refusal.swap(entry.refusal);
         entry.wanted = !refusal;
-        if (refusal) --in_line_;
+        if (refusal) --in_queue_;
       }
       if (!refusal) return;
       ++metrics_.failed;
       end_waiting(first.waiting, entry.card.id, refusal->message(), options_);
-      line_.pop_front();
+      queue_.pop_front();
       continue;
     }
     entry.used = Clock::now();
-    const Beginning beginning = entry.engine->begin(first.waiting, bytes, ledger_->left() + prefix_bytes());
-    if (beginning == Beginning::no_memory && free_some(entry)) continue;
-    if (beginning != Beginning::begun) {
+    std::uint64_t needed = 0;
+    const Admission admission = entry.engine->admit(first.waiting, bytes, needed);
+    if (admission == Admission::no_memory && free_for(entry, bytes + needed)) continue;
+    if (admission != Admission::admitted) {
       blocked_ = true;
       return;
     }
-    line_.pop_front();
+    queue_.pop_front();
     const std::lock_guard lock(mutex_);
-    --in_line_;
+    --in_queue_;
   }
 }
 
@@ -551,15 +563,29 @@ inline std::uint64_t Scheduler::prefix_bytes() const noexcept {
   return all - std::min(all, held);
 }
 
-/// Frees memory of other models: prefixes first, then one without answers. False: there is nothing to free.
-inline bool Scheduler::free_some(const Entry& for_this) {
-  for (const auto& entry : entries_) {
-    if (entry.get() != &for_this && entry->engine && entry->engine->drop_prefix()) return true;
+/// Frees memory until `bytes` are left for an answer of `entry`: prefixes first, then other models without answers;
+/// both from the model that was used least recently. Frees nothing if all of them are not enough. False: nothing
+/// was freed, or less than that.
+inline bool Scheduler::free_for(const Entry& entry, std::uint64_t bytes) {
+  const auto idle = [&](const Entry& each) { return &each != &entry && !each.engine->busy(); };
+  std::vector<Entry*> loaded;
+  std::uint64_t most = ledger_->left() + prefix_bytes();
+  for (const auto& each : entries_) {
+    if (!each->engine) continue;
+    loaded.push_back(each.get());
+    if (idle(*each)) most += each->memory_bytes;
   }
-  for (const auto& entry : entries_) {
-    if (entry.get() != &for_this && entry->engine && !entry->engine->busy() && leave(*entry)) return true;
+  if (most < bytes) return false;
+  std::sort(loaded.begin(), loaded.end(), [](const Entry* a, const Entry* b) { return a->used < b->used; });
+  const auto enough = [&] { return ledger_->left() >= bytes; };
+  bool freed = false;
+  for (Entry* each : loaded) {
+    while (!enough() && each->engine->drop_prefix()) freed = true;
   }
-  return false;
+  for (Entry* each : loaded) {
+    if (!enough() && idle(*each)) freed = unload_now(*each) || freed;
+  }
+  return freed && enough();
 }
 
 inline void Scheduler::step() {
@@ -592,7 +618,7 @@ inline bool Scheduler::save_one() {
 /// One after the other, so that a request waits for one of them at most.
 inline void Scheduler::save_while_idle() {
   constexpr std::chrono::seconds idle{1};
-  if (busy() || !line_.empty()) active_ = Clock::now();
+  if (busy() || !queue_.empty()) active_ = Clock::now();
   if (options_.state.empty() || Clock::now() - active_ < idle) return;
   const auto has_work = [this] {
     const std::lock_guard lock(mutex_);
@@ -602,7 +628,7 @@ inline void Scheduler::save_while_idle() {
   }
 }
 
-inline void Scheduler::leave_in_time() {
+inline void Scheduler::unload_in_time() {
   for (const auto& entry : entries_) {
     if (!entry->engine) continue;
     bool due = false;
@@ -615,7 +641,7 @@ inline void Scheduler::leave_in_time() {
       if (!entry->idle_since) entry->idle_since = std::time(nullptr);
       due = entry->unwanted || (entry->keep && Clock::now() - entry->used >= *entry->keep);
     }
-    if (due) static_cast<void>(leave(*entry));
+    if (due) static_cast<void>(unload_now(*entry));
   }
 }
 
@@ -642,13 +668,13 @@ inline void Scheduler::publish() {
     now.reserved_bytes += entry->engine->reserved();
     now.prefixes += entry->engine->prefixes();
     now.disk_read_bytes += entry->loaded->model().transformer().reads().bytes;
-    entry->engine->describe(now.slots);
+    entry->engine->describe(now.answers);
   }
   now.shared_bytes = prefix_bytes();
-  for (const Line& line : line_) {
-    const Job& job = line.waiting.job;
-    now.slots.push_back({line.waiting.id, line.entry->card.id, job.prompt.tokens.size(), 0, 0, 0,
-                         job.max_tokens, 0, false, job.slot});
+  for (const Queued& queued : queue_) {
+    const Job& job = queued.waiting.job;
+    now.answers.push_back({queued.waiting.id, queued.entry->card.id, job.prompt.tokens.size(), 0, 0, 0,
+                           job.max_tokens, 0, false, job.slot});
   }
   now.metrics = metrics_;
   const std::lock_guard lock(mutex_);
@@ -668,15 +694,15 @@ inline void Scheduler::end_all() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = draining_ = true;
-    for (Line& line : inbox_) line_.push_back(std::move(line));
+    for (Queued& queued : inbox_) queue_.push_back(std::move(queued));
     inbox_.clear();
     slots.swap(slots_);
-    in_line_ = 0;
+    in_queue_ = 0;
     loaded_.notify_all();
   }
-  for (const Line& line : line_) end_waiting(line.waiting, line.entry->card.id, why, options_);
-  metrics_.failed += line_.size();
-  line_.clear();
+  for (const Queued& queued : queue_) end_waiting(queued.waiting, queued.entry->card.id, why, options_);
+  metrics_.failed += queue_.size();
+  queue_.clear();
   for (WaitingSlot& each : slots)
     each.result.set_exception(std::make_exception_ptr(Refusal(Cause::unavailable, why)));
   publish();

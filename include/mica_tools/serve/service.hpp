@@ -24,17 +24,17 @@
 namespace mica::serve {
 
 /// A running or waiting answer, for /slots and the page.
-struct Slot {
+struct AnswerState {
   std::uint64_t id = 0;  // of its job
   std::string model;
   std::size_t prompt_tokens = 0;
   std::size_t read_tokens = 0;  // of the prompt, cached ones included
   std::size_t cached_tokens = 0;
-  std::size_t answer_tokens = 0;          // so far
-  std::size_t max_tokens = 0;             // of the answer
-  std::uint64_t bytes = 0;                // of its keys, values and states at its end; shared ones included
-  bool running = false;                   // false: waits in line
-  std::optional<std::size_t> named = {};  // Job::slot
+  std::size_t answer_tokens = 0;  // so far
+  std::size_t max_tokens = 0;     // of the answer; while it waits, that of its job
+  std::uint64_t bytes = 0;  // of its keys, values and states at its end, shared ones included; waiting: 0
+  bool running = false;     // false: in the queue
+  std::optional<std::size_t> slot = {};  // Job::slot
 };
 
 /// Everything that is going on, at one moment.
@@ -42,12 +42,12 @@ struct Snapshot {
   std::uint64_t budget_bytes = 0;
   std::uint64_t used_bytes = 0;
   std::uint64_t peak_bytes = 0;
-  budget::Accounts accounts = {};     // used bytes by account
-  std::uint64_t reserved_bytes = 0;   // that running answers will still need
-  std::uint64_t shared_bytes = 0;     // of pages that only the prefix cache has
-  std::uint64_t disk_read_bytes = 0;  // of streamed weights
-  std::size_t prefixes = 0;           // nodes of the prefix caches
-  std::vector<Slot> slots = {};       // running ones first, then those in line
+  budget::Accounts accounts = {};         // used bytes by account
+  std::uint64_t reserved_bytes = 0;       // that running answers will still need
+  std::uint64_t shared_bytes = 0;         // of pages that only the prefix cache has
+  std::uint64_t disk_read_bytes = 0;      // of streamed weights
+  std::size_t prefixes = 0;               // nodes of the prefix caches
+  std::vector<AnswerState> answers = {};  // running ones first, then those in the queue
   Metrics metrics = {};
 };
 
@@ -59,23 +59,23 @@ class Service {
   /// All models that can be asked for, the default one first.
   [[nodiscard]] virtual std::vector<ModelCard> models() const = 0;
   /// The model of that name, loaded; an empty name is the default one. Waits until it is loaded, which may
-  /// mean waiting for the answers of another model to end. A model stays in memory while the result is kept: keep
-  /// it no longer than to make a job. Raises Refusal: not_found, too_large, unavailable,
-  /// failed.
+  /// mean waiting for the answers of another model to end. A model stays in memory while the result is kept. Raises
+  /// Refusal: not_found, too_large, unavailable, failed.
   [[nodiscard]] virtual std::shared_ptr<const ServedModel> model(std::string_view name) = 0;
-  /// Puts a model out of memory once its answers have ended; false: it was not loaded. Raises not_found.
+  /// Unloads a model once its answers have ended; false: it was not loaded. Raises not_found.
   virtual bool unload(std::string_view name) = 0;
   /// How long a model stays in memory after its last answer; empty: until memory is needed.
   virtual void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) = 0;
-  /// Begins an answer, or puts it in line. Raises Refusal: too_long, too_large, busy, unavailable; invalid for
-  /// options of the sampler that are out of range.
+  /// Puts a job into the queue. Raises Refusal: too_long, too_large, busy, unavailable, not_found; invalid for a
+  /// prompt without tokens, a slot that does not exist, and options of the sampler that are out of range.
   [[nodiscard]] virtual std::shared_ptr<Answer> submit(Job job) = 0;
   /// Saves, restores or erases a slot, and waits until that is done, between two steps. A file is whole or not
   /// there. Raises Refusal: unsupported without a folder of slots; invalid for other numbers and names, a slot
   /// without tokens in the prefix cache, a file that is missing, damaged or of another model; too_large; failed;
   /// unavailable.
   virtual SlotResult slot(SlotTask task) = 0;
-  /// What is going on: no older than a step or 50 ms.
+  /// What is going on: at most 25 ms old, or as old as the step, load or save that runs. Where nothing runs: at most
+  /// 500 ms.
   [[nodiscard]] virtual Snapshot snapshot() const = 0;
 };
 
