@@ -282,6 +282,16 @@ std::uint64_t peak_bytes() {
 #endif
 }
 
+std::uint64_t anonymous_bytes() {
+  std::uint64_t resident = 0, files = 0;  // pages
+#ifdef __linux__
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t mapped = 0;
+  statm >> mapped >> resident >> files;
+#endif
+  return (resident - files) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::optional<std::string> LineReader::next() {
   while (true) {
     if (const std::size_t end = pending_.find('\n'); end != std::string::npos) {

@@ -253,6 +253,21 @@ TEST_CASE("a model whose time is over leaves memory") {
   CHECK(server.ledger->used() == plan::any_process_bytes);
 }
 
+TEST_CASE("memory that the ledger does not have is booked as it was measured, and gives way to a model") {
+  constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+  std::atomic<std::uint64_t> all{0};
+  const std::uint64_t more = 40 * mib;
+  Running server({fairy}, plenty, {.process_bytes = 20 * mib, .anonymous_bytes = [&] { return all.load(); }});
+  CHECK(server.ledger->used(budget::Account::process) == 20 * mib);
+  all = plan::any_process_bytes + more;
+  while (server.ledger->used(budget::Account::process) != 20 * mib + more) std::this_thread::yield();
+  all = 0;
+  while (server.ledger->used(budget::Account::process) != 20 * mib) std::this_thread::yield();
+  all = plan::any_process_bytes + plenty;  // not even the ledger has as many
+  static_cast<void>(server.scheduler.model(""));
+  CHECK(server.scheduler.models()[0].loaded);
+}
+
 TEST_CASE("prefixes survive a restart, and damaged files cost time alone") {
   const TemporaryFolder folder;
   const std::string text =

@@ -11,6 +11,7 @@
 #include "mica/alloc/booking.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/huge.hpp"
+#include "mica/base/bits.hpp"
 #include "mica_tools/serve/engine.hpp"
 #include "mica_tools/serve/loader.hpp"
 #include "mica_tools/serve/service.hpp"
@@ -100,6 +101,8 @@ class Scheduler final : public Service {
   // The thread of run()
   void wait_for_work();
   void take_inbox();
+  void book_process();
+  bool release_measured();
   void do_slots();
   [[nodiscard]] SlotResult do_slot(const SlotTask& task);
   void load_wanted();
@@ -144,6 +147,7 @@ class Scheduler final : public Service {
   bool blocked_ = false;  // the first job of the queue has to wait for an answer or a model
   Clock::time_point active_ = Clock::now();  // the last time with an answer
   Clock::time_point published_at_ = {};
+  Clock::time_point measured_at_ = {};
 };
 
 inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
@@ -338,6 +342,7 @@ inline void Scheduler::run() {
   for (;;) {
     wait_for_work();
     take_inbox();
+    book_process();
     do_slots();
     load_wanted();
     admit();
@@ -393,6 +398,28 @@ inline void Scheduler::take_inbox() {
   in_queue_ -= left;
 }
 
+/// Books what was measured, up to whole MiB. What running answers will need is left to them.
+inline void Scheduler::book_process() {
+  constexpr std::uint64_t unit = std::uint64_t{1} << 20;
+  constexpr std::chrono::milliseconds pause(5);
+  if (!options_.anonymous_bytes || Clock::now() - measured_at_ < pause) return;
+  measured_at_ = Clock::now();
+  const std::uint64_t all = options_.anonymous_bytes();
+  const std::uint64_t known = ledger_->used() - process_.bytes() + plan::any_process_bytes;
+  const std::uint64_t bytes = options_.process_bytes + round_up(all - std::min(all, known), unit);
+  const auto more = [&] { return bytes - std::min(bytes, process_.bytes()) + reserved(); };
+  for (const auto& entry : entries_) {
+    while (ledger_->left() < more() && entry->engine && entry->engine->drop_prefix()) {
+    }
+  }
+  if (ledger_->left() >= more()) static_cast<void>(process_.resize(bytes));
+}
+
+/// Where nothing else could be freed and nothing runs: a measured number does not stop the server.
+inline bool Scheduler::release_measured() {
+  return !busy() && process_.bytes() > options_.process_bytes && process_.resize(options_.process_bytes);
+}
+
 inline void Scheduler::do_slots() {
   std::vector<WaitingSlot> all;
   {
@@ -441,7 +468,7 @@ inline void Scheduler::load_wanted() {
       if (!entry->wanted) continue;
     }
     try {
-      const std::uint64_t max = ledger_->limit() - process_.bytes();
+      const std::uint64_t max = ledger_->limit() - options_.process_bytes;
       if (entry->bytes == 0) entry->bytes = loader_.bytes(entry->card, max + plan::any_process_bytes);
       if (entry->bytes > max)
         throw Refusal(Cause::too_large,
@@ -480,6 +507,7 @@ inline bool Scheduler::make_room(const Entry& wanted) {
     while (!enough() && entry->engine && entry->engine->drop_prefix()) {
     }
   }
+  if (!enough()) release_measured();
   return enough();
 }
 
@@ -492,7 +520,7 @@ inline void Scheduler::load(Entry& entry) {
   ++metrics_.loads;
   const std::lock_guard lock(mutex_);
   entry.memory_bytes = base;
-  const std::uint64_t needs = process_.bytes() + base + engine->sampler_bytes();
+  const std::uint64_t needs = options_.process_bytes + base + engine->sampler_bytes();
   entry.capacity = ledger_->limit() - std::min(ledger_->limit(), needs);
   entry.engine = std::move(engine);
   entry.loaded = std::move(loaded);
@@ -575,6 +603,7 @@ inline bool Scheduler::free_for(const Entry& entry, std::uint64_t bytes) {
     loaded.push_back(each.get());
     if (idle(*each)) most += each->memory_bytes;
   }
+  if (!busy()) most += process_.bytes() - options_.process_bytes;
   if (most < bytes) return false;
   std::sort(loaded.begin(), loaded.end(), [](const Entry* a, const Entry* b) { return a->used < b->used; });
   const auto enough = [&] { return ledger_->left() >= bytes; };
@@ -585,6 +614,7 @@ inline bool Scheduler::free_for(const Entry& entry, std::uint64_t bytes) {
   for (Entry* each : loaded) {
     if (!enough() && idle(*each)) freed = unload_now(*each) || freed;
   }
+  if (!enough()) freed = release_measured() || freed;
   return freed && enough();
 }
 
