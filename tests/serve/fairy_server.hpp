@@ -119,7 +119,7 @@ inline Collected collect(serve::Answer& answer) {
       all.tokens.insert(all.tokens.end(), text->tokens.begin(), text->tokens.end());
     } else if (auto* const ended = std::get_if<serve::Ended>(&*event)) {
       all.ended = *ended;
-      if (begun.empty()) {  // its client left while it waited in line
+      if (begun.empty()) {  // its client disconnected while it waited
         CHECK(ended->reason == StopReason::cancelled);
         return all;
       }

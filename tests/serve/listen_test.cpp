@@ -208,7 +208,7 @@ TEST_CASE(
 TEST_CASE("a request that is not whole for too long makes room for another connection") {
   ListenOptions options;
   options.connections = 1;
-  options.patience = 0ms;
+  options.max_incomplete_time = 0ms;
   options.header_time = options.body_time = 600s;
   Served server(options, echo);
   for (const char* part :

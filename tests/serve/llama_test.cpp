@@ -240,7 +240,7 @@ TEST_CASE("metrics are Prometheus text, with the names of llama-server") {
   CHECK(serve::detail::label("a", "x\"y\\z\n") == "a=\"x\\\"y\\\\z \"");
 }
 
-TEST_CASE("models are listed, found by name, loaded and put out of memory") {
+TEST_CASE("models are listed, found by name, loaded and unloaded") {
   const Llama llama;
   for (const char* path : {"/v1/models", "/models"}) {
     const Json list = json_of(llama.get(path));

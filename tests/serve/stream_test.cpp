@@ -98,7 +98,7 @@ TEST_CASE("an answer that fails, or that the server ends, is an error") {
   CHECK(raised(FakeService::ended(StopReason::context_full)).second.empty());
 }
 
-TEST_CASE("silence is broken by comments, and they show that a client has left") {
+TEST_CASE("silence is broken by comments, and they show that a client has disconnected") {
   Recorder recorder;
   const Connection connection = recorder.connection();
   EventStream pings(connection, 0ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the fields of a JSON object, each by name and type. What is not read is refused by name, so that no
-// option of a client is ignored silently. Not here: what fields mean.
+// Reads the fields of a JSON object, each by name and type. What is neither read nor accepted by name is refused by
+// name: no option is ignored because nobody knew it. Not here: what fields mean.
 #pragma once
 
 #include "mica_tools/serve/refusal.hpp"
@@ -114,9 +114,9 @@ class Fields {
     if (!(real >= min && real <= max)) refuse_range(name, *value, Json(min).dump(), Json(max).dump());
     return real;
   }
-  /// Reads a field that has no effect here whatever its value is: a note of the client about itself.
+  /// Accepts a field that has no effect here whatever its value is; docs/serve.md lists them.
   void accept(std::string_view name) { known_.emplace(name); }
-  /// Raises Refusal (unsupported) where a field is there and not one of the values that change nothing.
+  /// Raises Refusal (option) where a field is there and not one of the values that change nothing.
   template <class... Values>
   void allow_only(std::string_view name, const Values&... values) {
     const Json* const value = find(name);

@@ -2,7 +2,7 @@
 //
 // HTTP/1.1 over TCP, by cpp-httplib: include it in one .cpp of a program. The library parses and writes; sockets
 // are read here, so that a slow client has a time for each request and not for each byte, and so that a client
-// that has left is noticed before something is written to it.
+// that has disconnected is noticed before something is written to it.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -57,7 +57,7 @@ class Listener final : public httplib::Server {
     });
   }
 
-  /// A burst of clients waits in the system and is not sent away by it.
+  /// Many clients may connect at once: the system keeps as many as it can until they are accepted.
   void deepen_queue() { static_cast<void>(::listen(svr_sock_, SOMAXCONN)); }
   /// Takes a socket that listens; returns its port, or -1.
   int adopt(int socket) {
@@ -195,14 +195,14 @@ class Listener final : public httplib::Server {
 
   ListenOptions options_;
   const HttpHandler& handle_;
-  OpenConnections open_{options_.patience};
+  OpenConnections open_{options_.max_incomplete_time};
   std::atomic<std::size_t> bodies_{0};  // bytes of the bodies that are read or in use
 };
 
 }  // namespace detail
 
-/// Serves until the function that on_listening gets is called, and then until all replies are written. Raises
-/// ErrorCode::failed if the address cannot be had.
+/// Calls on_listening(port, stop), then serves until stop() is called and all replies are written. Raises
+/// ErrorCode::failed if it cannot listen on the address.
 inline void listen(const ListenOptions& options, const HttpHandler& handle, const OnListening& on_listening) {
   detail::Listener listener(options, handle);
   int port = options.port;

@@ -23,9 +23,10 @@ struct ListenOptions {
   std::chrono::seconds header_time{10};            // for all headers of a request, from its first byte
   std::chrono::seconds body_time{60};              // for its body
   std::chrono::seconds idle_time{30};              // between two requests of a connection
-  std::chrono::milliseconds patience{1000};  // for a request that is not whole while others want its place
-  std::chrono::seconds end_time{2};          // once the server ends, for the rest of requests
-  std::chrono::seconds write_time{30};       // for a reader that takes no bytes
+  /// Where all connections are in use and one more comes, one whose request is not whole after this time is closed.
+  std::chrono::milliseconds max_incomplete_time{1000};
+  std::chrono::seconds end_time{2};     // once the server ends, for the rest of requests
+  std::chrono::seconds write_time{30};  // for a reader that takes no bytes
 };
 
 /// Answers a request; does not throw. Several threads call it at a time.

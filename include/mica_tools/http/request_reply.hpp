@@ -15,7 +15,7 @@
 
 namespace mica::serve {
 
-/// Names and values in order; names differ not by case.
+/// Names and values in order. The case of names does not matter.
 class Headers {
  public:
   void add(std::string name, std::string value) { list_.emplace_back(std::move(name), std::move(value)); }
@@ -47,7 +47,7 @@ struct HttpRequest {
 
 /// Where a reply is written, piece by piece. Both functions: the thread of the connection.
 struct Connection {
-  std::function<bool(std::string_view)> write;  // false: the client has left
+  std::function<bool(std::string_view)> write;  // false: the client has disconnected
   std::function<bool()> open;                   // whether the client is still there
 };
 
@@ -56,10 +56,11 @@ struct HttpReply {
   std::string type = "application/json";
   std::string body = {};
   Headers headers = {};  // beside Content-Type and Content-Length
-  /// Writes the body in pieces, in place of `body`; returns when it is complete or the client has left.
+  /// Writes the body in pieces, in place of `body`; returns when it is complete or the client has disconnected.
   std::function<void(const Connection&)> stream = {};
-  /// Makes the reply before anything is written, in place of all but `headers`, which are added to its own. `open`
-  /// as in Connection; empty where the client has left. Does not throw. The thread of the connection.
+  /// Makes the reply, which then takes the place of this one; only `headers` of this one are added to it. Called on
+  /// the thread of the connection, before anything is written. `open` as in Connection. Empty where the client has
+  /// disconnected. Does not throw.
   std::function<std::optional<HttpReply>(const std::function<bool()>& open)> later = {};
 };
 

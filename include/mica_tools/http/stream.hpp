@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the events of answers to replies: the loop that reads events and sees that a client has left, server-sent
+// From the events of answers to replies: the loop that reads events and sees that a client has disconnected, server-sent
 // events (WHATWG HTML, section 9.2), and replies that are written when the answer is complete. Not here: what
 // an API writes for an event.
 #pragma once
@@ -56,9 +56,9 @@ class Answers {
 
   [[nodiscard]] std::size_t size() const noexcept { return answers_.size(); }
 
-  /// Calls take(index, event) for each event, in the order of arrival, until all answers have ended; between
-  /// them, and at least every 100 ms, idle(). Ends when one of them returns false, which says that the client
-  /// has left: all answers are cancelled, and the result is false. Raises Refusal when an answer fails; Ended has
+  /// Calls take(index, event) for each event, in the order of arrival, until all answers have ended, and idle()
+  /// whenever no event has come for up to 100 ms. Ends when one of them returns false, which says that the client
+  /// has disconnected: all answers are cancelled, and the result is false. Raises Refusal when an answer fails; Ended has
   /// a reason of a complete answer.
   template <class Take, class Idle>
   [[nodiscard]] bool run(Take&& take, Idle&& idle) {
@@ -68,7 +68,7 @@ class Answers {
       bool quiet = true;
       for (std::size_t i = 0; i < answers_.size(); ++i) {
         if (over[i]) continue;
-        std::optional<Event> event = answers_[i]->next(patience(open));
+        std::optional<Event> event = answers_[i]->next(max_wait(open));
         if (!event) continue;
         quiet = false;
         if (const auto* failed = std::get_if<Failed>(&*event)) throw Refusal(Cause::failed, failed->message);
@@ -87,7 +87,7 @@ class Answers {
 
  private:
   /// One answer is waited for; several are visited in turn.
-  [[nodiscard]] static std::chrono::milliseconds patience(std::size_t open) noexcept {
+  [[nodiscard]] static std::chrono::milliseconds max_wait(std::size_t open) noexcept {
     return std::chrono::milliseconds(open == 1 ? 100 : open < 10 ? 10 : 1);
   }
   void cancel() noexcept {
@@ -108,7 +108,7 @@ struct WholeAnswer {
   Ended ended;
 };
 
-/// All answers to their ends; empty when the client has left. Raises as Answers::run().
+/// All answers to their ends; empty when the client has disconnected. Raises as Answers::run().
 [[nodiscard]] inline std::optional<std::vector<WholeAnswer>> collect(Answers& answers,
                                                                      const std::function<bool()>& open) {
   std::vector<WholeAnswer> whole(answers.size());
@@ -125,7 +125,7 @@ struct WholeAnswer {
   return whole;
 }
 
-/// Writes server-sent events to a connection. Each function returns false when the client has left.
+/// Writes server-sent events to a connection. Each function returns false when the client has disconnected.
 class EventStream {
  public:
   using Clock = std::chrono::steady_clock;

@@ -30,7 +30,8 @@ enum class ThoughtsShown : std::uint8_t {
 /// Makes the events of one message in their order.
 class MessageWriter {
  public:
-  using Give = std::function<bool(std::string_view type, const Json& event)>;  // false: the client has left
+  using Give =
+      std::function<bool(std::string_view type, const Json& event)>;  // false: the client has disconnected
 
   /// give: takes each event; empty: there is no stream.
   MessageWriter(std::string id, std::string model, ThoughtsShown shown, Give give = {})

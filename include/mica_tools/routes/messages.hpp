@@ -14,7 +14,7 @@
 namespace mica::serve {
 
 /// The text of one part. types: of parts that have a field `text`. place: of the part in the request. Raises
-/// Refusal: unsupported for other parts (images, audio, files), invalid for other values.
+/// Refusal: option for other parts (images, audio, files), invalid for other values.
 [[nodiscard]] inline std::string part_text(const Json& json, const std::string& place,
                                            std::initializer_list<std::string_view> types = {"text"}) {
   Fields part(json, place);

@@ -137,7 +137,7 @@ inline void read_ollama_options(const Json& json, Job& job) {
 /// Makes the lines of one answer.
 class OllamaAnswer {
  public:
-  using Give = std::function<bool(const Json& line)>;  // false: the client has left
+  using Give = std::function<bool(const Json& line)>;  // false: the client has disconnected
 
   explicit OllamaAnswer(const OllamaRequest& asked)
       : chat_(asked.chat),

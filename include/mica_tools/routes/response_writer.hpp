@@ -29,7 +29,7 @@ enum class ThoughtsAs : std::uint8_t {
 /// Makes the events of one response in their order.
 class ResponseWriter {
  public:
-  using Give = std::function<bool(const Json& event)>;  // false: the client has left
+  using Give = std::function<bool(const Json& event)>;  // false: the client has disconnected
 
   /// response: the object with all that the request decides. give: takes each event; empty: no stream.
   ResponseWriter(Json response, ThoughtsAs thoughts, Give give = {})

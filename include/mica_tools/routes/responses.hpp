@@ -278,7 +278,7 @@ class ResponseText {
       return to.event(event["type"].get<std::string>(), event);
     });
     try {
-      (void)writer.begin();  // run() sees that a client has left
+      (void)writer.begin();  // run() sees that a client has disconnected
       const auto take = [&](std::size_t, Event event) { return text.take(std::move(event), writer); };
       if (!from.run(take, [&] { return to.idle(); })) return;
     } catch (const std::exception& error) {

@@ -33,7 +33,7 @@ class Answer {
     events_.pop_front();
     return event;
   }
-  /// The client has left: the answer ends before the next step, as cancelled. Any thread.
+  /// The client has disconnected: the answer ends before the next step, as cancelled. Any thread.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   /// For GenerateOptions::cancel.
   [[nodiscard]] const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }

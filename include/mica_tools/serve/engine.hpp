@@ -231,8 +231,9 @@ inline SlotResult Engine::save_slot(std::size_t slot, const std::string& path) {
   Session<AnyModel> session(model_->model().transformer());
   const std::size_t saved = prefixes_.take(session, tokens);
   if (saved == 0)
-    throw Refusal(Cause::invalid, join("slot ", slot, ": its ", tokens.size(),
-                                       " tokens have left the prefix cache; complete the prompt again"));
+    throw Refusal(Cause::invalid,
+                  join("slot ", slot, ": its ", tokens.size(),
+                       " tokens were evicted from the prefix cache; complete the prompt again"));
   session.save(path);
   return {saved, std::filesystem::file_size(path), watch.seconds()};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer that a server is to write, in words that all APIs share. Routes make jobs of requests; a request
+// One answer that a server is to write, in terms that all APIs share. Routes make jobs of requests; a request
 // for n answers is n jobs.
 #pragma once
 
@@ -22,9 +22,9 @@ struct Prompt {
   std::vector<TokenId> tokens;
   std::string end = {};   // its last characters as text: a ThoughtSplitter sees whether thoughts are open
   std::string stop = {};  // a text that ends an answer in this chat format; empty: a token does
-  /// Ascending numbers of first tokens that a later prompt may begin with: the end of the system prompt, the
-  /// end of the last message. Keys, values and states are kept there, also where a recurrent state makes them
-  /// useless at any other token.
+  /// Checkpoint positions, ascending: a later prompt may repeat this one up to there and then differ. They are the
+  /// end of the system prompt and the end of the last message. States are stored there, since a recurrent state can
+  /// only be taken over at a position where it was stored.
   std::vector<std::size_t> marks = {};
 };
 

@@ -34,7 +34,8 @@ struct SchedulerOptions {
   /// Booked for the process while the scheduler lives: at least plan::any_process_bytes.
   std::uint64_t process_bytes = plan::any_process_bytes;
   /// Bytes of memory that the process has now, without mapped files. Those that the ledger does not have, beyond
-  /// plan::any_process_bytes, are booked for the process too: requests, texts that clients have not read yet, tails
+  /// half of plan::any_process_bytes, are booked for the process too (the other half is for what comes between two
+  /// calls): requests, texts that clients have not read yet, tails
   /// of pages. Called every 5 ms, on the scheduler's thread. Empty: nothing is measured.
   std::function<std::uint64_t()> anonymous_bytes = {};
   /// How long a model stays in memory without answers; empty: until the memory is needed.

@@ -17,7 +17,7 @@ namespace mica::serve {
 /// What is wrong, and with it the HTTP status.
 enum class Cause : std::uint8_t {
   invalid,       ///< 400: a field is missing, has the wrong type, or is out of range
-  too_long,      ///< 400: the prompt is longer than the context
+  too_long,      ///< 400: the prompt leaves no token of the context for an answer
   too_large,     ///< 400: the request never fits the memory budget
   option,        ///< 400: an option or a part that this server does not have
   unauthorised,  ///< 401: no API key, or a wrong one
@@ -28,7 +28,7 @@ enum class Cause : std::uint8_t {
   busy,          ///< 429: the queue is full; retry_after says when to come again
   failed,        ///< 500: the server could not do it
   unsupported,   ///< 501: a route that this server does not have
-  unavailable,   ///< 503: the server is stopping, or a model is being loaded
+  unavailable,   ///< 503: the server is ending, or has no memory, connection or answer free at this moment
 };
 
 /// The HTTP status of a cause.

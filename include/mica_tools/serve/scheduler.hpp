@@ -204,7 +204,7 @@ inline std::shared_ptr<const ServedModel> Scheduler::model(std::string_view name
   if (entry.loaded) return entry.loaded;
   entry.refusal.reset();
   while (!entry.loaded && !entry.refusal && !draining_) {
-    entry.wanted = true;  // anew where it was loaded and has left before this thread could take it
+    entry.wanted = true;  // again, where it was loaded and unloaded before this thread could take it
     work_.notify_one();
     loaded_.wait(lock);
   }
@@ -405,7 +405,7 @@ inline void Scheduler::book_process() {
   if (!options_.anonymous_bytes || Clock::now() - measured_at_ < pause) return;
   measured_at_ = Clock::now();
   const std::uint64_t all = options_.anonymous_bytes();
-  const std::uint64_t known = ledger_->used() - process_.bytes() + plan::any_process_bytes;
+  const std::uint64_t known = ledger_->used() - process_.bytes() + plan::any_process_bytes / 2;
   const std::uint64_t bytes = options_.process_bytes + round_up(all - std::min(all, known), unit);
   const auto more = [&] { return bytes - std::min(bytes, process_.bytes()) + reserved(); };
   for (const auto& entry : entries_) {
@@ -444,7 +444,7 @@ inline void Scheduler::do_slots() {
 
 inline SlotResult Scheduler::do_slot(const SlotTask& task) {
   Entry& entry = find(task.model->card().id);
-  if (!entry.engine) throw Refusal(Cause::unavailable, "the model has left memory; come again");
+  if (!entry.engine) throw Refusal(Cause::unavailable, "the model was unloaded; send the request again");
   const std::string path = (std::filesystem::path(options_.slots) / task.file).string();
   if (task.action == SlotAction::erase) return {entry.engine->erase_slot(task.slot), 0, 0};
   if (task.action == SlotAction::save) return entry.engine->save_slot(task.slot, path);

@@ -63,7 +63,7 @@ class StateFolder {
     std::sort(files_.begin(), files_.end(), [](const File& a, const File& b) { return a.time < b.time; });
   }
 
-  /// The file whose text has most tokens in common with these; empty where it is fewer than `more_than`.
+  /// The file whose text has most tokens in common with these; empty where these are not more than `more_than`.
   struct Match {
     std::string path;
     std::size_t tokens = 0;  // in common

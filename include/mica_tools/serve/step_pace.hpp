@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many tokens of prompts share a step with writers: as many as keep the step within a multiple of one
-// without them, by measured time. The number changes no bit of any answer.
+// How many tokens of prompts share a step with answers in decode: as many as make the step, by measured time, about
+// a multiple of one without them, and never fewer than min_tokens. The number changes no bit of any answer.
 #pragma once
 
 #include <algorithm>

@@ -24,8 +24,9 @@ inline thread_local bool too_many = false;
 /// Connections without a whole request: idle ones, and those that have sent a part. They may be ended for others.
 class OpenConnections {
  public:
-  /// patience: with a request that is being sent, before it is ended for another connection.
-  explicit OpenConnections(std::chrono::milliseconds patience) : patience_(patience) {}
+  /// max_incomplete_time: as in ListenOptions.
+  explicit OpenConnections(std::chrono::milliseconds max_incomplete_time)
+      : max_incomplete_time_(max_incomplete_time) {}
 
   void add(int socket) {
     const std::lock_guard lock(mutex_);
@@ -53,7 +54,7 @@ class OpenConnections {
       idle_.erase(idle_.begin());
       return true;
     }
-    if (reading_.empty() || Clock::now() - reading_.front().since < patience_) return false;
+    if (reading_.empty() || Clock::now() - reading_.front().since < max_incomplete_time_) return false;
     ::shutdown(reading_.front().socket, SHUT_RDWR);
     reading_.erase(reading_.begin());
     return true;
@@ -66,7 +67,7 @@ class OpenConnections {
     Clock::time_point since;
   };
 
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds max_incomplete_time_;
   std::mutex mutex_;
   std::vector<int> idle_;         // the longest idle first
   std::vector<Reading> reading_;  // the first one to begin first

@@ -47,12 +47,12 @@ class SocketStream final : public httplib::Stream {
     deadline_ = deadline;
     bytes_ = bytes;
   }
-  /// Nothing more is written: the client has left.
+  /// Nothing more is written: the client has disconnected.
   void abandon() noexcept { abandoned_ = spoilt_ = true; }
   /// The rest of the connection cannot be read as requests.
   void spoil() noexcept { spoilt_ = true; }
   [[nodiscard]] bool spoilt() const noexcept { return spoilt_; }
-  /// Waits for the first byte of a request; false: none came, or the client has left.
+  /// Waits for the first byte of a request; false: none came, or the client has disconnected.
   [[nodiscard]] bool wait(Clock::time_point deadline) const {
     while (begin_ == end_) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
