@@ -51,8 +51,8 @@ TEST_CASE("a small machine is ranked: rows as worked out by hand") {
   double before = 1e9;
   for (const Json& row : answer["models"]) {
     CAPTURE(row["name"]);
-    const auto now =
-        static_cast<std::size_t>(std::find(tiers.begin(), tiers.end(), row["tier"]) - tiers.begin());
+    const auto now = static_cast<std::size_t>(
+        std::find(tiers.begin(), tiers.end(), row["tier"].get<std::string>()) - tiers.begin());
     CHECK(now >= tier);
     const double order = row[now == 0 ? "quality" : "tokens_per_second"];
     if (now == tier && now < 3) CHECK(order <= before + 0.01);

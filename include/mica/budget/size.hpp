@@ -76,6 +76,7 @@ struct Decimal {
 
 }  // namespace detail
 
+/// A size without a unit that is smaller is taken for a mistake.
 inline constexpr std::uint64_t min_plain_size = std::uint64_t{1} << 20;
 
 /// The bytes that `text` names: a number with up to six decimals, then nothing, B, K M G T or KiB MiB GiB TiB

@@ -26,18 +26,20 @@ struct FormatWork {
 };
 
 struct Work {
-  std::map<format::Id, FormatWork> weights;
-  std::string kv_element;        // the name of the keys' element; the old one where elements age
-  double kv_bytes = 0;           // of keys and values that a token sees
-  double attention_macs = 0;     // of a token with them
-  double expert_bytes = 0;       // of all experts
-  double used_expert_bytes = 0;  // of those that a token chooses
+  std::map<format::Id, FormatWork> weights;  // by their format
+  std::string kv_element;                    // the name of the keys' element; the old one where elements age
+  double kv_bytes = 0;                       // of keys and values that a token sees
+  double attention_macs = 0;                 // of a token with them
+  double expert_bytes = 0;                   // of all experts
+  double used_expert_bytes = 0;              // of those that a token chooses
 
+  /// Bytes that are read for a token of an answer.
   [[nodiscard]] double decode_bytes() const noexcept {
     double sum = kv_bytes;
     for (const auto& [id, work] : weights) sum += work.decode_bytes;
     return sum;
   }
+  /// Multiplications with an addition for a token of a prompt.
   [[nodiscard]] double prefill_macs() const noexcept {
     double sum = attention_macs;
     for (const auto& [id, work] : weights) sum += work.prefill_macs;

@@ -75,6 +75,7 @@ class Fields {
     return *value;
   }
 
+  /// Empty where the field is missing or null. Raises Refusal for other types; so do those below.
   [[nodiscard]] std::optional<std::string> text(std::string_view name) {
     const Json* const value = find(name);
     if (value == nullptr) return std::nullopt;
@@ -131,6 +132,7 @@ class Fields {
     }
   }
 
+  /// Raises Refusal (invalid) for a value of another type.
   [[noreturn]] void refuse_type(std::string_view name, std::string_view wanted, const Json& found) const {
     refuse_field(place(name), join("must be ", wanted, ", not ", type_name(found)));
   }

@@ -18,6 +18,7 @@
 
 namespace mica::serve {
 
+/// Who may use a server.
 struct GuardOptions {
   std::vector<std::string> api_keys = {};  // empty: none is needed
   std::string address = "127.0.0.1";       // that the server is bound to; 0.0.0.0 and :: are all

@@ -18,6 +18,7 @@ namespace mica::serve {
 /// Names and values in order. The case of names does not matter.
 class Headers {
  public:
+  /// Also where the name is there already.
   void add(std::string name, std::string value) { list_.emplace_back(std::move(name), std::move(value)); }
   /// The first value of a name; empty where there is none.
   [[nodiscard]] std::string_view get(std::string_view name) const noexcept {
@@ -37,12 +38,13 @@ class Headers {
   std::vector<std::pair<std::string, std::string>> list_;
 };
 
+/// A request, whole.
 struct HttpRequest {
-  std::string method;  // "POST"
-  std::string path;    // "/v1/chat/completions", without a query, decoded
-  Headers query = {};  // decoded
-  Headers headers = {};
-  std::string body = {};
+  std::string method;     // "POST"
+  std::string path;       // "/v1/chat/completions", without a query, decoded
+  Headers query = {};     // decoded
+  Headers headers = {};   // as they came
+  std::string body = {};  // without chunks
 };
 
 /// Where a reply is written, piece by piece. Both functions: the thread of the connection.
@@ -51,11 +53,12 @@ struct Connection {
   std::function<bool()> open;                   // whether the client is still there
 };
 
+/// What a request gets: a body, or a function that writes it.
 struct HttpReply {
-  int status = 200;
-  std::string type = "application/json";
-  std::string body = {};
-  Headers headers = {};  // beside Content-Type and Content-Length
+  int status = 200;                       // of HTTP
+  std::string type = "application/json";  // Content-Type
+  std::string body = {};                  // whole
+  Headers headers = {};                   // beside Content-Type and Content-Length
   /// Writes the body in pieces, in place of `body`; returns when it is complete or the client has disconnected.
   std::function<void(const Connection&)> stream = {};
   /// Makes the reply, which then takes the place of this one; only `headers` of this one are added to it. Called on

@@ -103,9 +103,9 @@ class Answers {
 
 /// An answer that has ended.
 struct WholeAnswer {
-  std::string text;
-  std::vector<ScoredPiece> tokens;
-  Ended ended;
+  std::string text;                 // all of it
+  std::vector<ScoredPiece> tokens;  // of Job::scores
+  Ended ended;                      // how, and its numbers
 };
 
 /// All answers to their ends; empty when the client has disconnected. Raises as Answers::run().
@@ -128,8 +128,9 @@ struct WholeAnswer {
 /// Writes server-sent events to a connection. Each function returns false when the client has disconnected.
 class EventStream {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  ///< of the time between events
 
+  /// ping: a comment is written after this time without an event. connection outlives it.
   EventStream(const Connection& connection, std::chrono::milliseconds ping)
       : connection_(connection), ping_(ping) {}
 

@@ -21,10 +21,10 @@ namespace mica::serve {
 
 /// What a request for a message asks for.
 struct MessageRequest {
-  Conversation conversation;
-  Job job;
-  ThoughtsShown shown = ThoughtsShown::none;
-  bool stream = false;
+  Conversation conversation;                  // with the system prompt first
+  Job job;                                    // without a prompt
+  ThoughtsShown shown = ThoughtsShown::none;  // of the field `thinking`
+  bool stream = false;                        // events in place of a message
 };
 
 namespace detail {

@@ -18,10 +18,11 @@
 
 namespace mica::serve {
 
-/// Empty: until memory is needed.
+/// How long a model stays loaded after its last answer.
 struct KeepAlive {
-  std::optional<std::chrono::seconds> time;
+  std::optional<std::chrono::seconds> time;  // empty: until memory is needed
 
+  /// It is to be unloaded when its answers have ended.
   [[nodiscard]] bool ends_now() const noexcept { return time == std::chrono::seconds(0); }
 };
 

@@ -74,6 +74,7 @@ class MessageWriter {
     return give(event) && give({{"type", "message_stop"}});
   }
 
+  /// The message so far; whole after end().
   [[nodiscard]] const Json& message() const noexcept { return message_; }
 
  private:

@@ -27,15 +27,15 @@ namespace mica::serve {
 
 /// What a request of Ollama's API asks for.
 struct OllamaRequest {
-  bool chat = true;  // false: /api/generate
-  std::string model;
-  Conversation conversation;  // empty: the model is to be loaded, or unloaded
-  std::string raw = {};       // a prompt without a template, in place of a conversation
-  bool stream = true;
-  std::optional<KeepAlive> keep_alive = {};
-  Stopwatch since_begin = {};
-  double load_seconds = 0;
-  Job job = {};
+  bool chat = true;                          // false: /api/generate
+  std::string model;                         // its name
+  Conversation conversation;                 // empty: the model is to be loaded, or unloaded
+  std::string raw = {};                      // a prompt without a template, in place of a conversation
+  bool stream = true;                        // a line for each piece; false: one line
+  std::optional<KeepAlive> keep_alive = {};  // empty: the request has none
+  Stopwatch since_begin = {};                // since the request came
+  double load_seconds = 0;                   // until its model was there
+  Job job = {};                              // without a prompt
 };
 
 namespace detail {

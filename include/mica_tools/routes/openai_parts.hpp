@@ -24,8 +24,8 @@
 
 namespace mica::serve {
 
-inline constexpr std::size_t max_answers = 128;  // of one request
-inline constexpr std::int64_t max_top_tokens = 20;
+inline constexpr std::size_t max_answers = 128;     // of one request
+inline constexpr std::int64_t max_top_tokens = 20;  // at each position
 
 /// "chatcmpl-" and 24 random letters and digits.
 [[nodiscard]] inline std::string random_id(std::string_view prefix) {
@@ -117,6 +117,7 @@ inline void add_jobs(std::vector<Job>& jobs, const Job& job, std::size_t n) {
   return out;
 }
 
+/// "length" at a maximum of tokens, else "stop".
 [[nodiscard]] inline std::string_view finish_reason(const Ended& ended) noexcept {
   return ended.reason == StopReason::length || ended.reason == StopReason::context_full ? "length" : "stop";
 }
@@ -148,9 +149,9 @@ inline void add_jobs(std::vector<Job>& jobs, const Job& job, std::size_t n) {
 
 /// The form of a reply, whole or in chunks.
 struct OpenAiForm {
-  Json head;          // id, object, created, model, system_fingerprint
-  std::size_t n = 1;  // answers to each prompt
-  bool stream = false;
+  Json head;                // id, object, created, model, system_fingerprint
+  std::size_t n = 1;        // answers to each prompt
+  bool stream = false;      // chunks in place of one object
   bool with_usage = false;  // in a chunk of its own, without choices
   Json verbose = {};        // with the numbers, as __verbose; null: not asked for
 };

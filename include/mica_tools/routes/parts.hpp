@@ -25,6 +25,7 @@ namespace mica::serve {
 /// answer.
 class Parts {
  public:
+  /// job: with its prompt; need not outlive it.
   explicit Parts(const Job& job) : model_(job.model), splitter_(job.prompt.end) {}
 
   /// Calls give(ChatPart, std::string_view text, std::vector<ScoredPiece>), the last one empty for thoughts.

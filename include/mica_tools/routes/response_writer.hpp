@@ -78,6 +78,7 @@ class ResponseWriter {
     return give_response("response.failed");
   }
 
+  /// The response so far; whole after end().
   [[nodiscard]] const Json& response() const noexcept { return response_; }
 
  private:

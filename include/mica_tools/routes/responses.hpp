@@ -22,11 +22,11 @@ namespace mica::serve {
 
 /// What a request for a response asks for.
 struct ResponsesRequest {
-  Conversation conversation;
-  Job job;
-  Json response;  // the object that the writer completes
-  bool stream = false;
-  ThoughtsAs thoughts = ThoughtsAs::content;
+  Conversation conversation;                  // `instructions` and `input`
+  Job job;                                    // without a prompt
+  Json response;                              // the object that the writer completes
+  bool stream = false;                        // events in place of a response
+  ThoughtsAs thoughts = ThoughtsAs::content;  // of `reasoning.summary`
 };
 
 namespace detail {

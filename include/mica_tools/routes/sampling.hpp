@@ -25,7 +25,7 @@
 
 namespace mica::serve {
 
-inline constexpr std::size_t max_stop_texts = 16;
+inline constexpr std::size_t max_stop_texts = 16;                  // of one request
 inline constexpr std::int64_t max_last_n = std::int64_t{1} << 20;  // tokens that penalties and DRY search
 
 namespace detail {

@@ -29,9 +29,9 @@ namespace mica::serve {
 /// A job in the queue. It does not keep its model in memory.
 struct Waiting {
   std::uint64_t id = 0;
-  Job job;
-  std::shared_ptr<Answer> answer;
-  Stopwatch since_submit = {};
+  Job job;                         // without its model
+  std::shared_ptr<Answer> answer;  // that its client reads
+  Stopwatch since_submit = {};     // and with it the time in the queue
 };
 
 /// Ends a job in the queue: as failed or, without a failure, as cancelled.
@@ -73,6 +73,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  /// Its model, whether answers run, and the nodes of its prefix cache.
   [[nodiscard]] const std::shared_ptr<LoadedModel>& model() const noexcept { return model_; }
   [[nodiscard]] bool busy() const noexcept { return !running_.empty(); }
   [[nodiscard]] std::size_t prefixes() const noexcept { return prefixes_.size(); }

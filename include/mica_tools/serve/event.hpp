@@ -16,42 +16,43 @@
 
 namespace mica::serve {
 
-/// The prompt was read. cached: those of its tokens that needed no computation.
+/// The prompt was read.
 struct Begun {
-  std::size_t prompt_tokens = 0;
-  std::size_t cached_tokens = 0;
+  std::size_t prompt_tokens = 0;  // all of them
+  std::size_t cached_tokens = 0;  // of them, not computed
 };
 
-/// A token with its text and the natural logarithm of its probability.
+/// A token with its text and its probability.
 struct ScoredPiece {
   TokenId id = 0;
-  float log_probability = 0;
+  float log_probability = 0;          // natural
   std::string bytes;                  // may end within a character
   std::vector<ScoredPiece> top = {};  // the most likely ones at its place, the best first
 };
 
 /// More of the answer: whole UTF-8 sequences. Where a client reads slowly, several texts are one event.
 struct Text {
-  std::string text;
+  std::string text;                      // appended to what came before
   std::vector<ScoredPiece> tokens = {};  // of Job::scores; their bytes need not end where text does
 };
 
 /// The answer is complete.
 struct Ended {
-  StopReason reason = StopReason::length;
-  std::string stop = {};  // the text of Job::stop that ended it; empty: none did
-  std::size_t prompt_tokens = 0;
-  std::size_t cached_tokens = 0;
-  std::size_t answer_tokens = 0;  // the ending one included
-  Timings timings = {};           // of prompt and answer
-  double queued_seconds = 0;      // before its prompt was begun
+  StopReason reason = StopReason::length;  // never one of an error
+  std::string stop = {};                   // the text of Job::stop that ended it; empty: none did
+  std::size_t prompt_tokens = 0;           // as in Begun
+  std::size_t cached_tokens = 0;           // as in Begun
+  std::size_t answer_tokens = 0;           // the ending one included
+  Timings timings = {};                    // of prompt and answer
+  double queued_seconds = 0;               // in the queue
 };
 
 /// The answer ends because the server could not go on.
 struct Failed {
-  std::string message;
+  std::string message;  // for a person
 };
 
+/// What an answer reports, in this order: Begun, any number of Text, Ended; or Failed at any time, as the last one.
 using Event = std::variant<Begun, Text, Ended, Failed>;
 
 }  // namespace mica::serve

@@ -19,7 +19,7 @@ class ServedModel;
 
 /// A prompt as tokens.
 struct Prompt {
-  std::vector<TokenId> tokens;
+  std::vector<TokenId> tokens;  // with BOS, where the model has it
   std::string end = {};   // its last characters as text: a ThoughtSplitter sees whether thoughts are open
   std::string stop = {};  // a text that ends an answer in this chat format; empty: a token does
   /// Checkpoint positions, ascending: a later prompt may repeat this one up to there and then differ. They are the
@@ -32,14 +32,14 @@ struct Prompt {
 struct Job {
   std::shared_ptr<const ServedModel> model;  // as Service::model() returned it
   Prompt prompt;                             // one token at least
-  sample::SamplerOptions sampler = {};
-  std::size_t max_tokens = 0;            // 0: to the end of the context
-  std::vector<std::string> stop = {};    // texts that end the answer and do not appear in it
-  bool stop_at_end = true;               // at a token that ends a text or a turn
-  bool show_special = false;             // control tokens appear as text
-  bool scores = false;                   // events have the probability of each token
-  std::size_t top_tokens = 0;            // most likely tokens at each position, with scores
-  std::optional<std::size_t> slot = {};  // which has the sequence afterwards; empty: none
+  sample::SamplerOptions sampler = {};       // with its seed
+  std::size_t max_tokens = 0;                // 0: to the end of the context
+  std::vector<std::string> stop = {};        // texts that end the answer and do not appear in it
+  bool stop_at_end = true;                   // at a token that ends a text or a turn
+  bool show_special = false;                 // control tokens appear as text
+  bool scores = false;                       // events have the probability of each token
+  std::size_t top_tokens = 0;                // most likely tokens at each position, with scores
+  std::optional<std::size_t> slot = {};      // which has the sequence afterwards; empty: none
 };
 
 /// Tokens of the sequence when its answer is complete, at most. The prompt is shorter than n_ctx.

@@ -25,6 +25,7 @@ namespace mica::serve {
 /// Members of ServedModel: any thread; model(): one thread.
 class LoadedModel final : public ServedModel {
  public:
+  /// card: its numbers of the loaded model are filled in. bytes: from Plan::sequence_bytes of the same choices.
   LoadedModel(Model model, ModelCard card, ChatFunctions chat, SequenceBytes bytes)
       : model_(std::move(model)), card_(std::move(card)), chat_(std::move(chat)), bytes_(std::move(bytes)) {
     const arch::Config& config = model_.config();
@@ -63,6 +64,7 @@ class LoadedModel final : public ServedModel {
   }
 
   // Specific to LoadedModel
+  /// The model, and the bytes of a sequence by its tokens.
   [[nodiscard]] Model& model() noexcept { return model_; }
   [[nodiscard]] const SequenceBytes& bytes() const noexcept { return bytes_; }
 

@@ -11,12 +11,14 @@ namespace mica::serve {
 
 /// Counts of times, by upper bounds in seconds.
 struct Histogram {
+  /// Seconds, ascending.
   static constexpr std::array<double, 14> bounds = {0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
                                                     1,     2,    5,    10,   30,  60,  300};
 
   std::array<std::uint64_t, bounds.size() + 1> counts = {};  // the last one: above all bounds
   double sum = 0;                                            // seconds
 
+  /// Counts one time.
   void add(double seconds) noexcept {
     std::size_t i = 0;
     while (i < bounds.size() && seconds > bounds[i]) ++i;
@@ -40,10 +42,10 @@ struct Metrics {
   double prompt_seconds = 0;        // sum over answers of the time of reading
   double answer_seconds = 0;        // sum over answers of the time of writing
   std::uint64_t loads = 0;          // of models
-  std::uint64_t unloads = 0;
-  Histogram first_token = {};     // seconds from submit to the first token
-  Histogram between_tokens = {};  // seconds between two tokens of an answer
-  Histogram queued = {};          // seconds in the queue
+  std::uint64_t unloads = 0;        // of models
+  Histogram first_token = {};       // seconds from submit to the first token
+  Histogram between_tokens = {};    // seconds between two tokens of an answer
+  Histogram queued = {};            // seconds in the queue
 };
 
 }  // namespace mica::serve

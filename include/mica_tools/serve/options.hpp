@@ -19,12 +19,13 @@ namespace mica::serve {
 
 /// An answer that has ended or failed, for a log.
 struct AnswerNote {
-  std::uint64_t id = 0;  // of its job
-  std::string_view model;
+  std::uint64_t id = 0;           // of its job
+  std::string_view model;         // its name
   Ended ended;                    // of a failed answer: its numbers so far
   std::string_view failure = {};  // empty: it ended
 };
 
+/// All have values that a machine with little memory can work with.
 struct SchedulerOptions {
   std::size_t parallel = 16;      // the maximum of running answers of a model; bytes bound them as well
   std::size_t max_waiting = 256;  // jobs of the queue, one at least; more are refused as busy

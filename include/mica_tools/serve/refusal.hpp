@@ -40,14 +40,16 @@ enum class Cause : std::uint8_t {
 /// A request that is not answered. Its message names the field, the value found and the allowed ones.
 class Refusal : public Error {
  public:
+  /// message: one sentence for a person.
   Refusal(Cause cause, std::string message) : Error(code_of(cause), std::move(message)), cause_(cause) {}
 
+  /// With the status of HTTP: status_of().
   [[nodiscard]] Cause cause() const noexcept { return cause_; }
 
   std::string field = {};                         // of the request, such as messages[0].role; empty: none
   std::optional<std::uint64_t> retry_after = {};  // seconds
-  std::size_t prompt_tokens = 0;                  // for too_long, with the capacity of the context
-  std::size_t n_ctx = 0;
+  std::size_t prompt_tokens = 0;                  // for too_long
+  std::size_t n_ctx = 0;                          // for too_long: tokens of the context
 
  private:
   static ErrorCode code_of(Cause cause) noexcept {

@@ -19,19 +19,19 @@ namespace mica::serve {
 
 /// A conversation that is to be answered.
 struct Conversation {
-  std::vector<text::Message> messages;
-  std::optional<bool> thinking = {};  // empty: the template decides
-  std::string variables = {};         // of the template, as a JSON object; empty: none
-  bool continues = false;             // the last message is the beginning of the answer
+  std::vector<text::Message> messages;  // in order
+  std::optional<bool> thinking = {};    // empty: the template decides
+  std::string variables = {};           // of the template, as a JSON object; empty: none
+  bool continues = false;               // the last message is the beginning of the answer
 };
 
 /// What clients want to know about a model.
 struct ModelCard {
-  std::string id;            // the name that requests use
-  std::string path;          // of its file
-  std::string architecture;  // general.architecture
-  std::string quantisation;  // "Q4_K_M"
-  std::uint64_t file_bytes = 0;
+  std::string id;                  // the name that requests use
+  std::string path;                // of its file
+  std::string architecture;        // general.architecture
+  std::string quantisation;        // "Q4_K_M"
+  std::uint64_t file_bytes = 0;    // of all its shards
   std::uint64_t parameters = 0;    // weights in all
   std::size_t trained_ctx = 0;     // tokens
   std::size_t n_ctx = 0;           // of each answer; 0: not loaded
@@ -39,8 +39,9 @@ struct ModelCard {
   std::size_t n_embd = 0;          // 0: not loaded
   std::int64_t modified = 0;       // of the file, seconds since 1970
   std::string chat_template = {};  // its source, or the name of a built-in format; empty: not loaded
-  std::string bos = {}, eos = {};  // texts of these tokens
-  bool loaded = false;
+  std::string bos = {};            // the text of this token
+  std::string eos = {};            // and of this one
+  bool loaded = false;             // at the moment of the call
   std::uint64_t memory_bytes = 0;  // of its weights, and of keys, values and states; 0: not loaded
   std::optional<std::int64_t> unload_at = {};  // seconds since 1970; empty: when memory is needed
 };
@@ -50,6 +51,7 @@ class ServedModel {
  public:
   virtual ~ServedModel() = default;
 
+  /// As it was when it was loaded.
   [[nodiscard]] virtual const ModelCard& card() const noexcept = 0;
   /// The conversation, rendered by the chat template, with the beginning of the next answer. Raises Refusal
   /// (invalid) for what the template refuses and for no message.

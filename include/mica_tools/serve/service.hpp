@@ -25,11 +25,11 @@ namespace mica::serve {
 
 /// A running or waiting answer, for /slots and the page.
 struct AnswerState {
-  std::uint64_t id = 0;  // of its job
-  std::string model;
-  std::size_t prompt_tokens = 0;
-  std::size_t read_tokens = 0;  // of the prompt, cached ones included
-  std::size_t cached_tokens = 0;
+  std::uint64_t id = 0;           // of its job
+  std::string model;              // its name
+  std::size_t prompt_tokens = 0;  // in all
+  std::size_t read_tokens = 0;    // of the prompt, cached ones included
+  std::size_t cached_tokens = 0;  // first ones of the prompt that were not computed
   std::size_t answer_tokens = 0;  // so far
   std::size_t max_tokens = 0;     // of the answer; while it waits, that of its job
   std::uint64_t bytes = 0;  // of its keys, values and states at its end, shared ones included; waiting: 0
@@ -39,16 +39,16 @@ struct AnswerState {
 
 /// Everything that is going on, at one moment.
 struct Snapshot {
-  std::uint64_t budget_bytes = 0;
-  std::uint64_t used_bytes = 0;
-  std::uint64_t peak_bytes = 0;
+  std::uint64_t budget_bytes = 0;         // of the ledger
+  std::uint64_t used_bytes = 0;           // booked now
+  std::uint64_t peak_bytes = 0;           // the most that was booked
   budget::Accounts accounts = {};         // used bytes by account
   std::uint64_t reserved_bytes = 0;       // that running answers will still need
   std::uint64_t shared_bytes = 0;         // of pages that only the prefix cache has
   std::uint64_t disk_read_bytes = 0;      // of streamed weights
   std::size_t prefixes = 0;               // nodes of the prefix caches
   std::vector<AnswerState> answers = {};  // running ones first, then those in the queue
-  Metrics metrics = {};
+  Metrics metrics = {};                   // since the start
 };
 
 /// All members: any thread.

@@ -27,16 +27,16 @@ enum class SlotAction : std::uint8_t {
 /// A slot of a model, and what is to be done with it.
 struct SlotTask {
   std::shared_ptr<const ServedModel> model;  // as Service::model() returned it
-  std::size_t slot = 0;
-  SlotAction action = SlotAction::save;
-  std::string file = {};  // its name in the folder of slots; erase: none
+  std::size_t slot = 0;                      // below SchedulerOptions::parallel
+  SlotAction action = SlotAction::save;      // what is to be done
+  std::string file = {};                     // its name in the folder of slots; erase: none
 };
 
 /// What was done.
 struct SlotResult {
   std::size_t tokens = 0;   // saved, restored or erased
   std::uint64_t bytes = 0;  // of the file
-  double seconds = 0;
+  double seconds = 0;       // that it took
 };
 
 /// Raises Refusal (invalid) for a name that is not one segment of a path.

@@ -63,11 +63,12 @@ class StateFolder {
     std::sort(files_.begin(), files_.end(), [](const File& a, const File& b) { return a.time < b.time; });
   }
 
-  /// The file whose text has most tokens in common with these; empty where these are not more than `more_than`.
+  /// A file and what it has of a prompt.
   struct Match {
-    std::string path;
+    std::string path;        // empty: no file
     std::size_t tokens = 0;  // in common
   };
+  /// The file whose text has most first tokens in common with these, if they are more than `more_than`.
   [[nodiscard]] Match find(std::span<const TokenId> tokens, std::size_t more_than) const {
     Match best{{}, more_than};
     for (const File& file : files_) {
