@@ -22,7 +22,7 @@ namespace mica::test {
 /// Opens models as a program does; their chat format is a line for each message.
 class FileLoader final : public serve::Loader {
  public:
-  explicit FileLoader(std::size_t n_ctx) : n_ctx_(n_ctx) {}
+  explicit FileLoader(std::size_t n_ctx, std::size_t chunk = 64) : n_ctx_(n_ctx), chunk_(chunk) {}
 
   std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t /*budget*/) override {
     return plan_of(card.path).peak_bytes - plan::any_process_bytes;
@@ -43,7 +43,7 @@ class FileLoader final : public serve::Loader {
                                                 serve::SequenceBytes(plan.sequence_bytes));
   }
   [[nodiscard]] OpenOptions options_of(std::size_t answers) const {
-    OpenOptions options{.n_ctx = n_ctx_, .chunk = 64, .logits_rows = answers, .threads = 1};
+    OpenOptions options{.n_ctx = n_ctx_, .chunk = chunk_, .logits_rows = answers, .threads = 1};
     options.choice.kv = kv::Choice::paged;
     return options;
   }
@@ -59,15 +59,15 @@ class FileLoader final : public serve::Loader {
   }
 
   static constexpr std::size_t rows_ = 4;
-  std::size_t n_ctx_;
+  std::size_t n_ctx_, chunk_;
 };
 
 /// A running scheduler. Ends with the object.
 class Running {
  public:
   Running(std::vector<std::string> paths, std::uint64_t budget, serve::SchedulerOptions options = {},
-          std::size_t n_ctx = 256)
-      : loader(n_ctx),
+          std::size_t n_ctx = 256, std::size_t chunk = 64)
+      : loader(n_ctx, chunk),
         ledger(std::make_shared<budget::Ledger>(budget)),
         scheduler(cards(std::move(paths)), loader, ledger, options),
         thread_([this] { scheduler.run(); }) {}

@@ -219,7 +219,8 @@ TEST_CASE("metrics are Prometheus text, with the names of llama-server") {
   m.prompt_tokens = 10, m.cached_tokens = 4, m.prompt_seconds = 2, m.failed = 1;
   m.first_token.add(0.05);
   m.first_token.add(400);
-  llama.service.state.answers = {{7, "tiny", 10, 5, 2, 0, 20, 300, true}, {8, "tiny", 1, 0, 0, 0, 1, 1, false}};
+  llama.service.state.answers = {{7, "tiny", 10, 5, 2, 0, 20, 300, true},
+                                 {8, "tiny", 1, 0, 0, 0, 1, 1, false}};
   const HttpReply reply = llama.get("/metrics");
   CHECK(reply.type.starts_with("text/plain; version=0.0.4"));
   CHECK_FALSE(reply.headers.get("Process-Start-Time-Unix").empty());

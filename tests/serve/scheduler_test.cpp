@@ -3,6 +3,8 @@
 #include "mica_tools/serve/scheduler.hpp"
 
 #include "io/temporary_folder.hpp"
+#include "mica_tools/routes/llama.hpp"
+#include "mica_tools/routes/ollama.hpp"
 #include "serve/fairy_server.hpp"
 
 #include <doctest/doctest.h>
@@ -12,6 +14,7 @@
 #include <fstream>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -230,6 +233,46 @@ TEST_CASE("models are unloaded for each other, and come back with the same answe
   CHECK_FALSE(server.scheduler.models()[1].loaded);
 }
 
+TEST_CASE("requests that wait do not keep a model in memory, for which others wait") {
+  FileLoader loader(256);
+  ModelCard card;
+  card.path = fairy;
+  const std::uint64_t one = loader.bytes(card, 0);
+  Running server({fairy, fairy}, plan::any_process_bytes + one + one / 2, {.parallel = 1});
+  Router router;
+  add_llama(router, server.scheduler, {});
+  add_ollama(router, server.scheduler, {});
+  std::atomic<int> good{0};
+  const auto client = [&](int number) {
+    for (int i = 0; i < 4; ++i) {
+      const Json name = std::to_string((number + i) % 2);
+      const Json options = {{"num_predict", 5}};
+      HttpRequest request{"POST", number % 2 == 0 ? "/completion" : "/api/generate"};
+      request.body =
+          number % 2 == 0
+              ? Json{{"model", name}, {"prompt", "The old king"}, {"n_predict", 5}}.dump()
+              : Json{{"model", name}, {"prompt", "The"}, {"stream", false}, {"options", options}}.dump();
+      const HttpReply reply = router.handle(request);
+      REQUIRE(reply.later);
+      const auto made = reply.later([] { return true; });
+      if (made && made->status == 200) ++good;
+    }
+  };
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) clients.emplace_back(client, i);
+  for (std::thread& each : clients) each.join();
+  CHECK(good == 32);
+}
+
+TEST_CASE("more answers than a step has tokens wait for each other") {
+  Running server({fairy}, plenty, {.parallel = 8}, 256, 4);
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (int i = 0; i < 8; ++i)
+    answers.push_back(server.scheduler.submit(job_of(server.scheduler.model(""), "The old king", 12)));
+  for (const auto& answer : answers)
+    CHECK(collect(*answer).text == alone(job_of(server.scheduler.model(""), "The old king", 12)));
+}
+
 TEST_CASE("a model that is asked for while it is unloaded is loaded all the same") {
   Running server({fairy}, plenty);
   std::atomic<bool> ends{false};
@@ -304,6 +347,19 @@ TEST_CASE("prefixes survive a restart, and damaged files cost time alone") {
     CHECK(answer.text == expected);
     if (!damaged) CHECK(answer.ended.cached_tokens >= (prompt_tokens - 1) / 16 * 16);
   }
+}
+
+TEST_CASE("a folder that has no room for all prefixes gets each of them once") {
+  const TemporaryFolder folder;
+  const SchedulerOptions options{.state = folder.path("state"), .max_state_bytes = 1};
+  Running server({fairy}, plenty, options);
+  for (const char* const text : {"The old king had three sons, and", "A girl went into the wood with"})
+    CHECK(collect(*server.scheduler.submit(job_of(server.scheduler.model(""), text, 20))).failure.empty());
+  server.finish();
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(options.state))
+    files += entry.path().extension() == ".session" ? 1 : 0;
+  CHECK(files == 1);
 }
 
 TEST_CASE("a saved slot comes back after its prefix was evicted, with the same bits") {

@@ -186,7 +186,7 @@ int Serve::run() {
   try {
     while (!listening && !ended) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (!ended) static_cast<void>(scheduler.model(""));
-    notify_manager("READY=1");
+    if (!ended) notify_manager("READY=1");
     while (!interrupted() && !ended) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } catch (...) {
     failure = std::current_exception();

@@ -82,6 +82,7 @@ class Listener final : public httplib::Server {
   /// removed: parts of replies, forms.
   void prepare(httplib::Request& request, SocketStream& stream) {
     RequestBody& body = stream.body;
+    body.request = &request;
     request.ranges.clear();
     request.headers.erase("Range");
     request.headers.erase("Content-Type");
@@ -101,6 +102,7 @@ class Listener final : public httplib::Server {
       body.refuse(411, "a body needs its length");
     } else if (bodies_.fetch_add(body.bytes) + body.bytes > options_.max_bodies * options_.max_body) {
       bodies_ -= body.bytes;
+      open_.end_slow_one();
       body.refuse(503, "the bodies of all requests are too long together; try again");
     } else {
       body.counted = true;
@@ -122,10 +124,13 @@ class Listener final : public httplib::Server {
   }
   void answer(const httplib::Request& from, httplib::Response& to) {
     open_.remove(current_stream->socket());
-    HttpRequest request{from.method, from.path, {}, {}, from.body};
+    RequestBody& body = current_stream->body;
+    HttpRequest request{from.method, from.path, {}, {}, std::move(body.request->body)};
     for (const auto& [name, value] : from.params) request.query.add(name, value);
     for (const auto& [name, value] : from.headers) request.headers.add(name, value);
     HttpReply reply = handle_(request);
+    request.body = {};
+    release(body);
     if (reply.later) {
       std::optional<HttpReply> made = reply.later([its = current_stream] { return its->alive(); });
       if (!made) return current_stream->abandon();
@@ -146,6 +151,10 @@ class Listener final : public httplib::Server {
     });
   }
 
+  /// A body is no longer in memory.
+  void release(RequestBody& body) {
+    if (std::exchange(body.counted, false)) bodies_ -= body.bytes;
+  }
   /// One connection, request by request.
   bool process_and_close_socket(socket_t socket) override {
     SocketStream stream(socket, options_.write_time, ending, options_.end_time);
@@ -166,7 +175,7 @@ class Listener final : public httplib::Server {
         stream.body = {};
         good = process_one(stream, closed, [&](httplib::Request& request) { prepare(request, stream); });
         open_.remove(socket);
-        if (stream.body.counted) bodies_ -= stream.body.bytes;
+        release(stream.body);
       }
     }
     current_stream = nullptr;

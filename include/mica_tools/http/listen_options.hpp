@@ -18,7 +18,7 @@ struct ListenOptions {
   int socket = -1;                              // one that listens already, in place of host and port
   std::size_t connections = 128;                // at a time; each has a thread. More are sent away with 503
   std::size_t max_body = std::size_t{2} << 20;  // bytes of a request; longer ones are refused with 413
-  std::size_t max_bodies = 2;  // this multiple of max_body in all requests at a time; more get 503
+  std::size_t max_bodies = 2;  // this multiple of max_body in bodies that are read at a time; more get 503
   std::size_t max_header = std::size_t{64} << 10;  // bytes of all headers of a request
   std::chrono::seconds header_time{10};            // for all headers of a request, from its first byte
   std::chrono::seconds body_time{60};              // for its body

@@ -37,7 +37,9 @@ inline void require_complete(const Ended& ended) {
   }
 }
 
-/// The answers of one request. Those that have not ended are cancelled with it. The thread of the connection.
+/// The answers of one request. Those that have not ended are cancelled with it. Their model stays in memory from the
+/// first event on, and not while they wait: a model that waits for memory would wait for itself. The thread of the
+/// connection.
 class Answers {
  public:
   /// Submits all jobs; when one is refused, those before it are cancelled. Raises as Service::submit().
@@ -71,6 +73,7 @@ class Answers {
         std::optional<Event> event = answers_[i]->next(max_wait(open));
         if (!event) continue;
         quiet = false;
+        if (const auto* begun = std::get_if<Begun>(&*event)) model_ = begun->model;
         if (const auto* failed = std::get_if<Failed>(&*event)) throw Refusal(Cause::failed, failed->message);
         if (const auto* ended = std::get_if<Ended>(&*event)) {
           require_complete(*ended);
@@ -99,6 +102,7 @@ class Answers {
   }
 
   std::vector<std::shared_ptr<Answer>> answers_;
+  std::shared_ptr<const ServedModel> model_;  // stays in memory for this reply, from the first event on
 };
 
 /// An answer that has ended.

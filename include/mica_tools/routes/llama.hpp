@@ -155,9 +155,12 @@ namespace detail {
 
 /// What a completion replies with, beside its text.
 struct LlamaForm {
-  std::vector<Job> jobs = {};  // without prompts' tokens, which have been submitted
-  std::vector<std::string> prompts = {};
-  bool tokens = false;
+  std::string model = {};  // its name; the jobs keep it in memory no longer
+  std::size_t n_ctx = 0;
+  std::size_t n = 1;                      // answers to each prompt
+  std::vector<Job> jobs = {};             // without prompts' tokens, which have been submitted
+  std::vector<std::string> prompts = {};  // texts, one for n jobs
+  bool tokens = false;                    // ids of tokens are wanted
 
   [[nodiscard]] Json piece(std::size_t i, const std::string& text,
                            const std::vector<ScoredPiece>& scored) const {
@@ -177,13 +180,13 @@ struct LlamaForm {
   [[nodiscard]] Json end(std::size_t i, Json out, const Ended& ended, bool new_line) const {
     const Job& job = jobs[i];
     out["stop"] = true;
-    out["model"] = job.model->card().id;
+    out["model"] = model;
     out["tokens_predicted"] = ended.answer_tokens;
     out["tokens_evaluated"] = ended.prompt_tokens;
     out["tokens_cached"] = ended.cached_tokens;
     out["generation_settings"] = settings_of(job);
-    out["generation_settings"]["n_ctx"] = job.model->card().n_ctx;
-    out["prompt"] = prompts[i];
+    out["generation_settings"]["n_ctx"] = n_ctx;
+    out["prompt"] = prompts[i / n];
     out["truncated"] = ended.reason == StopReason::context_full;
     out["stop_type"] = finish_reason(ended) == "length" ? "limit" : ended.stop.empty() ? "eos" : "word";
     out["stopping_word"] = ended.stop;
@@ -203,18 +206,21 @@ struct LlamaForm {
   job.top_tokens = static_cast<std::size_t>(fields.integer("n_probs", 0, max_top_tokens).value_or(0));
   job.scores = form.tokens || job.top_tokens > 0;
   const bool streams = fields.flag("stream").value_or(false);
-  const auto n = static_cast<std::size_t>(fields.integer("n_cmpl", 1, std::int64_t{max_answers}).value_or(1));
+  form.n = static_cast<std::size_t>(fields.integer("n_cmpl", 1, std::int64_t{max_answers}).value_or(1));
   std::vector<Prompt> prompts = read_prompts(fields, *job.model);
   fields.refuse_others();
 
   std::vector<Job> jobs;
+  form.model = job.model->card().id;
+  form.n_ctx = job.model->card().n_ctx;
   for (Prompt& prompt : prompts) {
-    form.prompts.insert(form.prompts.end(), n, job.model->decode(prompt.tokens));
+    form.prompts.push_back(job.model->decode(prompt.tokens));
     job.prompt = {};
-    add_jobs(form.jobs, job, n);
+    add_jobs(form.jobs, job, form.n);
     job.prompt = std::move(prompt);
-    add_jobs(jobs, job, n);
+    add_jobs(jobs, job, form.n);
   }
+  for (Job& each : form.jobs) each.model.reset();
   const auto answers = std::make_shared<Answers>(service, std::move(jobs));
   if (streams)
     return event_reply(answers, Api::openai, options.ping, [form](Answers& these, EventStream& stream) {

@@ -72,10 +72,11 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
   return job;
 }
 
-/// The same job n times, whose seeds follow each other.
+/// The same job n times, whose seeds follow each other; once where its prompt is too long, since it will be refused.
 inline void add_jobs(std::vector<Job>& jobs, const Job& job, std::size_t n) {
   if (jobs.size() + n > max_answers)
     throw Refusal(Cause::invalid, join("the request has more than ", max_answers, " answers"));
+  if (job.prompt.tokens.size() >= job.model->card().n_ctx) n = 1;
   for (std::size_t i = 0; i < n; ++i) {
     jobs.push_back(job);
     jobs.back().sampler.seed += i;

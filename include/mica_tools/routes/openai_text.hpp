@@ -113,11 +113,11 @@ namespace detail {
   std::vector<Job> jobs;
   std::vector<std::string> beginnings;  // of the text of each answer
   for (Prompt& prompt : prompts) {
-    if (echo) beginnings.insert(beginnings.end(), form.n, echoed(prompt, *job.model));
+    const std::string beginning = echo ? echoed(prompt, *job.model) : std::string();
     job.prompt = std::move(prompt);
     add_jobs(jobs, job, form.n);
+    beginnings.resize(jobs.size(), beginning);
   }
-  beginnings.resize(jobs.size());
   const auto answers = std::make_shared<Answers>(service, std::move(jobs));
   const auto choice = [](std::string text, Json logprobs, Json reason) {
     return Json{

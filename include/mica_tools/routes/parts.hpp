@@ -45,7 +45,8 @@ class Parts {
   }
   /// As many as the text of the thoughts has, which is at most `all`: marks are not counted.
   [[nodiscard]] std::size_t thought_tokens(std::size_t all) const {
-    return thoughts_.empty() ? 0 : std::min(all, model_->encode(thoughts_, false, false).size());
+    const auto model = thoughts_.empty() ? nullptr : model_.lock();
+    return model ? std::min(all, model->encode(thoughts_, false, false).size()) : 0;
   }
 
  private:
@@ -60,7 +61,7 @@ class Parts {
     };
   }
 
-  std::shared_ptr<const ServedModel> model_;
+  std::weak_ptr<const ServedModel> model_;  // Answers keeps it in memory once there are thoughts
   ThoughtSplitter splitter_;
   std::vector<ScoredPiece> tokens_;  // whose text the splitter may still hold
   std::string thoughts_;

@@ -20,6 +20,8 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -156,11 +158,11 @@ class Engine {
   };
 
   /// Before the first text of an answer, and before its end where it has none. result: with the time of the prompt.
-  static void announce(Running& running, const GenerateResult& result) {
+  void announce(Running& running, const GenerateResult& result) const {
     if (std::exchange(running.announced, true)) return;
     const std::size_t prompt = running.job.prompt.tokens.size();
     running.cached = prompt - std::min(prompt, result.timings.prompt.tokens);
-    running.answer->put(Begun{prompt, running.cached});
+    running.answer->put(Begun{prompt, running.cached, model_});
   }
   [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
     return model_->bytes().growth(running.session.cached(), running.end, running.shared);
@@ -185,6 +187,8 @@ class Engine {
   RunningBatch batch_;
   std::list<Running> running_;  // addresses stay
   std::optional<StateFolder> state_;
+  std::set<std::uint64_t>
+      saved_;  // checksums of texts: each is saved once, also where the folder has no room for it
 };
 
 /// Begins with a session file, if that has more of the prompt than the prefix cache.
@@ -207,12 +211,16 @@ inline void Engine::take_from_disk(Running& running) {
 inline bool Engine::save_one(std::string& error) {
   if (!state_) return false;
   bool saved = false;
+  std::set<std::uint64_t> still_there;
   try {
     prefixes_.for_each_text([&](std::span<const TokenId> tokens, const AnyModel::Cache& cache) {
+      const std::uint64_t text = io::checksum(std::as_bytes(tokens));
+      if (saved_.contains(text)) return still_there.insert(text), true;
       if (state_->has(tokens)) return true;
       Session<AnyModel> session(model_->model().transformer());
       if (session.adopt(cache, tokens) == 0) return true;
       state_->save(session);
+      saved_.insert(text);
       saved = true;
       return false;
     });
@@ -220,6 +228,7 @@ inline bool Engine::save_one(std::string& error) {
     error = failure.message();
     state_.reset();
   }
+  if (!saved) saved_ = std::move(still_there);
   return saved;
 }
 
@@ -288,7 +297,9 @@ inline void Engine::start(Running& running) {
 }
 
 inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::uint64_t& needed) {
-  if (running_.size() >= options_.parallel) return Admission::all_parallel;
+  const std::size_t rows =
+      model_->model().transformer().chunk();  // a step has a token of each answer at least
+  if (running_.size() >= std::min(options_.parallel, rows)) return Admission::all_parallel;
   const std::size_t end = end_of(waiting.job, model_->card().n_ctx);
   // Before anything is allocated: what it needs if it shares all that is known.
   const std::span<const TokenId> prompt(waiting.job.prompt.tokens);
@@ -310,7 +321,15 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
   Running& running = running_.back();
   running.end = end;
   running.queued_seconds = running.since_submit.seconds();
-  start(running);
+  try {
+    start(running);
+  } catch (const Error& error) {
+    refused.job.prompt = std::move(running.job.prompt);
+    running_.pop_back();
+    end_waiting(refused, model_->card().id, error.message(), options_);
+    ++metrics_.failed;
+    return Admission::admitted;
+  }
   needed = growth(running);
   if (!has_room(needed)) {  // it shares less than was known
     static_cast<void>(batch_.remove(running.member));

@@ -578,6 +578,7 @@ inline void Scheduler::admit() {
     queue_.pop_front();
     const std::lock_guard lock(mutex_);
     --in_queue_;
+    entry.idle_since.reset();  // also where the answer ends before the next look at it
   }
 }
 

@@ -54,10 +54,12 @@ class OpenConnections {
       idle_.erase(idle_.begin());
       return true;
     }
-    if (reading_.empty() || Clock::now() - reading_.front().since < max_incomplete_time_) return false;
-    ::shutdown(reading_.front().socket, SHUT_RDWR);
-    reading_.erase(reading_.begin());
-    return true;
+    return end_reading();
+  }
+  /// Ends the one that has been sending its request longest, so that its body makes room for others.
+  void end_slow_one() {
+    const std::lock_guard lock(mutex_);
+    static_cast<void>(end_reading());
   }
 
  private:
@@ -66,6 +68,13 @@ class OpenConnections {
     int socket;
     Clock::time_point since;
   };
+
+  [[nodiscard]] bool end_reading() {
+    if (reading_.empty() || Clock::now() - reading_.front().since < max_incomplete_time_) return false;
+    ::shutdown(reading_.front().socket, SHUT_RDWR);
+    reading_.erase(reading_.begin());
+    return true;
+  }
 
   std::chrono::milliseconds max_incomplete_time_;
   std::mutex mutex_;

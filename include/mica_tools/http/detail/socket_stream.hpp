@@ -23,9 +23,10 @@ using Clock = std::chrono::steady_clock;
 /// What is known of the body of a request before it is read.
 struct RequestBody {
   std::size_t bytes = 0;
-  bool counted = false;       // among those of all requests
-  int status = 0;             // of a refusal; 0: it is read
-  std::string_view why = {};  // it is refused
+  bool counted = false;                 // among those of all requests
+  httplib::Request* request = nullptr;  // that it is read into
+  int status = 0;                       // of a refusal; 0: it is read
+  std::string_view why = {};            // it is refused
 
   void refuse(int with, std::string_view reason) noexcept {
     status = with;
