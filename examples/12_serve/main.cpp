@@ -27,31 +27,32 @@
 namespace {
 
 using namespace mica;
-constexpr std::size_t n_ctx = 512, answers = 4;  // tokens of context of an answer; answers at a time
+constexpr std::size_t n_ctx = 512;  // tokens of context of an answer
 
 /// Opens models for the scheduler, which asks first for their bytes.
 class Loader final : public serve::Loader {
  public:
-  std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t) override {
-    return plan_of(card).peak_bytes - plan::any_process_bytes;
+  std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t, std::size_t answers) override {
+    return plan_of(card, answers).peak_bytes - plan::any_process_bytes;
   }
   std::shared_ptr<serve::LoadedModel> load(const serve::ModelCard& card,
                                            const std::shared_ptr<budget::Ledger>& ledger,
-                                           std::size_t) override {
-    OpenOptions options = options_of_all();
+                                           std::size_t answers) override {
+    OpenOptions options = options_of(answers);
     options.ledger = ledger;
-    return std::make_shared<serve::LoadedModel>(open(card.path, options), card, serve::ChatFunctions{},
-                                                serve::SequenceBytes(plan_of(card).sequence_bytes));
+    return std::make_shared<serve::LoadedModel>(open(card.path, options), card,
+                                                serve::ChatFunctions{},  // none: completions alone
+                                                serve::SequenceBytes(plan_of(card, answers).sequence_bytes));
   }
 
  private:
-  static OpenOptions options_of_all() {
+  static OpenOptions options_of(std::size_t answers) {  // at a time
     OpenOptions options{.n_ctx = n_ctx, .logits_rows = answers};
     options.choice.kv = kv::Choice::paged;  // answers share the pages of equal beginnings
     return options;
   }
-  static plan::Plan plan_of(const serve::ModelCard& card) {
-    const OpenOptions options = options_of_all();
+  static plan::Plan plan_of(const serve::ModelCard& card, std::size_t answers) {
+    const OpenOptions options = options_of(answers);
     plan::Question question;
     question.model = {.n_ctx = n_ctx, .chunk = options.chunk, .logits_rows = answers, .log = {}};
     question.choice = options.choice;
@@ -114,7 +115,7 @@ int main(int argc, char** argv) try {
   // One number for everything that is in memory: weights, keys and values of all answers, kept prefixes.
   const auto ledger = std::make_shared<budget::Ledger>(std::uint64_t{2} << 30);
   Loader loader;
-  serve::Scheduler scheduler({{.id = "mine", .path = path}}, loader, ledger, {.parallel = answers});
+  serve::Scheduler scheduler({{.id = "mine", .path = path}}, loader, ledger, {.parallel = 4});
   const Computing computing(scheduler);
 
   tell(scheduler, "Once upon a time");

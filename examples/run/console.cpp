@@ -23,6 +23,9 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <unistd.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace mica::program {
 namespace {
@@ -282,14 +285,19 @@ std::uint64_t peak_bytes() {
 #endif
 }
 
-std::uint64_t anonymous_bytes() {
-  std::uint64_t resident = 0, files = 0;  // pages
+std::uint64_t resident_bytes() {
+  std::uint64_t mapped = 0, resident = 0;  // pages
 #ifdef __linux__
   std::ifstream statm("/proc/self/statm");
-  std::uint64_t mapped = 0;
-  statm >> mapped >> resident >> files;
+  statm >> mapped >> resident;
 #endif
-  return (resident - files) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void release_memory() {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
 }
 
 std::optional<std::string> LineReader::next() {

@@ -122,8 +122,10 @@ void watch_signals();
 [[nodiscard]] std::string variable_of(std::string_view flag);
 [[nodiscard]] std::uint64_t clock_seed();
 
-/// Bytes of memory that this process has now, without mapped files; 0 where the system does not say.
-[[nodiscard]] std::uint64_t anonymous_bytes();
+/// Bytes of memory that this process has now; 0 where the system does not say.
+[[nodiscard]] std::uint64_t resident_bytes();
+/// Gives freed memory back to the system.
+void release_memory();
 
 /// The largest resident memory of this process so far, in bytes.
 [[nodiscard]] std::uint64_t peak_bytes();

@@ -24,7 +24,8 @@ class FileLoader final : public serve::Loader {
  public:
   explicit FileLoader(std::size_t n_ctx, std::size_t chunk = 64) : n_ctx_(n_ctx), chunk_(chunk) {}
 
-  std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t /*budget*/) override {
+  std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t /*budget*/ = 0,
+                      std::size_t /*answers*/ = 0) override {
     return plan_of(card.path).peak_bytes - plan::any_process_bytes;
   }
   std::shared_ptr<serve::LoadedModel> load(const serve::ModelCard& card,

@@ -113,7 +113,8 @@ class FakeService final : public serve::Service {
     other.n_ctx = other.n_vocab = other.n_embd = 0;
     return {model_->card(), other};
   }
-  [[nodiscard]] std::shared_ptr<const serve::ServedModel> model(std::string_view name) override {
+  [[nodiscard]] std::shared_ptr<const serve::ServedModel> model(std::string_view name,
+                                                                const std::function<bool()>& = {}) override {
     asked.emplace_back(name);
     if (name.empty() || name == "tiny") return model_;
     throw serve::Refusal(serve::Cause::not_found,

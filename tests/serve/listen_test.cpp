@@ -324,6 +324,26 @@ TEST_CASE("a reply that is made later has its own status, and none is written to
   CHECK(left);
 }
 
+TEST_CASE("a client is seen to have disconnected behind bytes that it sent after its request") {
+  std::atomic<bool> left{false};
+  Served server({}, [&](const HttpRequest& request) {
+    for (int i = 0; i < 400 && request.open(); ++i) std::this_thread::sleep_for(5ms);
+    left = !request.open();
+    return HttpReply{};
+  });
+  {
+    Client client(server);
+    CHECK(client.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+    std::this_thread::sleep_for(100ms);
+    CHECK(client.send("GET /more HTTP/1.1\r\n"));
+    std::this_thread::sleep_for(50ms);
+  }
+  for (int i = 0; i < 400 && !left; ++i) std::this_thread::sleep_for(5ms);
+#ifdef __linux__
+  CHECK(left);
+#endif
+}
+
 TEST_CASE("an ending server waits a short time for the rest of a request, and completes it if it comes") {
   ListenOptions options;
   options.end_time = 2s;

@@ -169,6 +169,12 @@ TEST_CASE("hostile bodies are refused in a sentence without the JSON library's t
   CHECK(refusal("{\"a\":1e999}").find("'a'") != std::string::npos);
   CHECK(refusal("{\"a\":NaN}") != "taken");
   CHECK(refusal(std::string(100'000, '[')).find("64 levels") != std::string::npos);
+  std::string numbers = "[0";
+  for (int i = 0; i < 300'000; ++i) numbers += ",0";
+  CHECK(refusal(numbers + "]").find("262144 numbers") != std::string::npos);
+  std::string texts = "[\"\"";
+  for (int i = 0; i < 60'000; ++i) texts += ",\"\"";
+  CHECK(refusal(texts + "]").find("65536 texts") != std::string::npos);
   CHECK(refusal("{\"a\":" + std::string(64, '[') + std::string(64, ']') + "}") != "taken");
   std::string many = "{\"a\":[";
   for (int i = 0; i < 2000; ++i) many += "{\"b\":1},";

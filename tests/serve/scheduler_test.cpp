@@ -55,6 +55,14 @@ std::string alone(const Job& job) {
   return text;
 }
 
+void wait_until_one_runs(const Scheduler& scheduler) {
+  for (;;) {
+    const auto answers = scheduler.snapshot().answers;
+    if (!answers.empty() && answers[0].running) return;
+    std::this_thread::yield();
+  }
+}
+
 std::string cause_of(auto&& f) {
   try {
     f();
@@ -198,11 +206,11 @@ TEST_CASE("requests that never fit are refused with their numbers") {
 
   // One runs, one waits, the third one is too many.
   const auto running = server.scheduler.submit(job_of(model, "Once", 200));
-  while (server.scheduler.snapshot().answers.empty()) std::this_thread::yield();
+  wait_until_one_runs(server.scheduler);
   const auto waiting = server.scheduler.submit(job_of(model, "Once", 1));
   const std::string busy =
       cause_of([&] { static_cast<void>(server.scheduler.submit(job_of(model, "Once", 1))); });
-  CHECK(is(busy, Cause::busy, "1 requests"));
+  CHECK(is(busy, Cause::busy, "1 answers"));
   running->cancel();
   CHECK(collect(*running).ended.reason == StopReason::cancelled);
   CHECK(collect(*waiting).failure.empty());
@@ -264,6 +272,43 @@ TEST_CASE("requests that wait do not keep a model in memory, for which others wa
   CHECK(good == 32);
 }
 
+TEST_CASE("a client that waits for a model and disconnects is not waited for") {
+  FileLoader loader(256);
+  ModelCard card;
+  card.path = fairy;
+  const std::uint64_t one = loader.bytes(card, 0);
+  Running server({fairy, fairy}, plan::any_process_bytes + one + one / 2);
+  const auto long_one = server.scheduler.submit(job_of(server.scheduler.model("0"), "The old king", 200));
+  CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.model("1", [] { return false; })); }),
+           Cause::unavailable, "disconnected"));
+  CHECK(collect(*long_one).failure.empty());
+  CHECK(collect(*server.scheduler.submit(job_of(server.scheduler.model("0"), "The old king", 5)))
+            .failure.empty());
+}
+
+TEST_CASE("an answer whose sampler takes more than is left ends, and the next ones run") {
+  FileLoader loader(256);
+  ModelCard card;
+  card.path = fairy;
+  std::uint64_t sequence = 0;
+  {
+    Running server({fairy}, plenty);
+    Job job = job_of(server.scheduler.model(""), "The old king", 0);
+    const auto answer = server.scheduler.submit(std::move(job));
+    wait_until_one_runs(server.scheduler);
+    sequence = server.scheduler.snapshot().answers[0].bytes;
+  }
+  const std::uint64_t sampler = 2048 * sizeof(sample::Candidate);
+  Running server({fairy}, plan::any_process_bytes + loader.bytes(card) + sequence + sampler + 64);
+  Job job = job_of(server.scheduler.model(""), "The old king", 0);
+  job.sampler.repeat_penalty = 1.1f;
+  job.sampler.repeat_last_n = 100'000;
+  const Collected answer = collect(*server.scheduler.submit(job));
+  CAPTURE(answer.failure);
+  CHECK((answer.failure.empty() || answer.failure.find("smaller max_tokens") != std::string::npos));
+  CHECK(collect(*server.scheduler.submit(job_of(server.scheduler.model(""), "The", 5))).failure.empty());
+}
+
 TEST_CASE("more answers than a step has tokens wait for each other") {
   Running server({fairy}, plenty, {.parallel = 8}, 256, 4);
   std::vector<std::shared_ptr<Answer>> answers;
@@ -300,9 +345,9 @@ TEST_CASE("memory that the ledger does not have is booked as it was measured, an
   constexpr std::uint64_t mib = std::uint64_t{1} << 20;
   std::atomic<std::uint64_t> all{0};
   const std::uint64_t more = 40 * mib;
-  Running server({fairy}, plenty, {.process_bytes = 20 * mib, .anonymous_bytes = [&] { return all.load(); }});
+  Running server({fairy}, plenty, {.process_bytes = 20 * mib, .resident_bytes = [&] { return all.load(); }});
   CHECK(server.ledger->used(budget::Account::process) == 20 * mib);
-  all = plan::any_process_bytes / 2 + more;
+  all = 20 * mib - plan::any_process_bytes / 2 + more;
   while (server.ledger->used(budget::Account::process) != 20 * mib + more) std::this_thread::yield();
   all = 0;
   while (server.ledger->used(budget::Account::process) != 20 * mib) std::this_thread::yield();
@@ -432,6 +477,9 @@ TEST_CASE("slots that cannot be saved or restored are refused, and nothing is lo
   CHECK(is(refused(SlotAction::restore, "none"), Cause::invalid, "none"));
   static_cast<void>(folder.file("text", "this is no session"));
   CHECK(is(refused(SlotAction::restore, "text"), Cause::invalid, "text"));
+  std::filesystem::create_symlink("/dev/null", folder.path("link"));
+  CHECK(is(refused(SlotAction::save, "link"), Cause::invalid, "not a plain file"));
+  CHECK(is(refused(SlotAction::restore, "link"), Cause::invalid, "not a plain file"));
 
   Job job = job_of(model, "Once upon a time there was a little girl who lived with her mother", 150, 3);
   job.slot = 0;
@@ -455,7 +503,7 @@ TEST_CASE("slots that cannot be saved or restored are refused, and nothing is lo
     event = running->next(std::chrono::seconds(30));
   CHECK(std::filesystem::file_size(folder.path("good")) == saved.bytes);
   CHECK(server.scheduler.slot({model, 1, SlotAction::restore, "good"}).tokens == saved.tokens);
-  CHECK(folder.entries() == 3);
+  CHECK(folder.entries() == 4);
   CHECK(server.ledger->peak() <= budget);
 }
 

@@ -6,6 +6,7 @@
 #include "console.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica/sample/standard.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -36,10 +37,14 @@ const plan::Fallback& FileLoader::chosen(const serve::ModelCard& card, std::uint
     const std::size_t trained = arch::AnyOf<arch::All>::config(document).n_ctx_train;
     question.model.n_ctx = std::min(trained, many_ ? default_context_of_many : default_context);
   }
-  const auto fallback = fallback_within(document, question, budget, free);
+  // An answer to the end of the context has a sampler, too.
+  const std::uint64_t sampler = arch::AnyOf<arch::All>::config(document).n_vocab * sizeof(sample::Candidate);
+  const std::uint64_t rest = budget - std::min(budget, sampler);
+  const auto fallback = fallback_within(document, question, rest, free);
   if (!fallback)
     raise(ErrorCode::budget, card.path, ": ",
-          refusal(document, question, plan_within(document, question, budget), budget, free));
+          refusal(document, question, plan_within(document, question, rest), rest, free), "; a server needs ",
+          budget::size_word(server_bytes + sampler), " more than that");
   if (const std::string changes = plan::differences(question, *fallback); !changes.empty())
     note(verb_, join("mica: ", card.id, ": to fit the budget, ", changes));
   plan::Fallback found = *fallback;
@@ -48,7 +53,7 @@ const plan::Fallback& FileLoader::chosen(const serve::ModelCard& card, std::uint
   return chosen_.emplace(card.id, std::move(found)).first->second;
 }
 
-std::uint64_t FileLoader::bytes(const serve::ModelCard& card, std::uint64_t budget) {
+std::uint64_t FileLoader::bytes(const serve::ModelCard& card, std::uint64_t budget, std::size_t /*answers*/) {
   const std::uint64_t peak = chosen(card, budget).plan.peak_bytes;
   return peak - std::min(peak, plan::any_process_bytes);
 }
@@ -69,11 +74,6 @@ std::shared_ptr<serve::LoadedModel> FileLoader::load(const serve::ModelCard& car
   if (!format.note().empty()) note(verb_, join("mica: ", card.id, ": ", format.note()));
   serve::ModelCard loaded = card;
   loaded.chat_template = format.source();
-  const auto text_of = [&](std::optional<TokenId> id) {
-    return id ? std::string(model.tokenizer().vocabulary().text(*id)) : std::string();
-  };
-  loaded.bos = text_of(model.tokenizer().vocabulary().special().bos);
-  loaded.eos = text_of(model.tokenizer().vocabulary().special().eos);
   return std::make_shared<serve::LoadedModel>(std::move(model), std::move(loaded), format.functions(),
                                               serve::SequenceBytes(fallback.plan.sequence_bytes));
 }

@@ -29,10 +29,6 @@
 namespace mica::program {
 namespace {
 
-/// Bytes of mapped code beside any_process_bytes: kernels for many weight formats, libraries for HTTP and TLS.
-/// Measured after answers of 20 models of 16 families: 18 MiB.
-constexpr std::uint64_t server_bytes = std::uint64_t{18} << 20;
-
 class Serve final : public AnswerVerb {
  public:
   Serve()
@@ -157,7 +153,8 @@ int Serve::run() {
   if (!scheduler_.slots.empty()) serve::make_folder(scheduler_.slots);
   scheduler_.slots_hint = "start it with --slot-save-path DIR";
   scheduler_.process_bytes = plan::any_process_bytes + server_bytes;
-  scheduler_.anonymous_bytes = anonymous_bytes;
+  scheduler_.resident_bytes = resident_bytes;
+  scheduler_.release_memory = release_memory;
   scheduler_.memory_hint = "use a larger --memory";
   scheduler_.log = log_to_stderr(*this);
   scheduler_.on_ended = [this](const serve::AnswerNote& note) { log_answer(web_.log, note); };

@@ -56,6 +56,12 @@ class Table {
     }
     return nullptr;
   }
+  [[nodiscard]] constexpr bool contains(Id id) const noexcept {
+    for (const Info& info : *this) {
+      if (info.id == id) return true;
+    }
+    return false;
+  }
   [[nodiscard]] constexpr const Info* find(std::string_view text) const noexcept {
     const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
     for (const Info& info : *this) {

@@ -54,7 +54,7 @@ inline constexpr Table known = table<Known>();
 
 namespace detail {
 template <class F>
-struct IsNew : std::bool_constant<known.find(F::id) == nullptr> {};
+struct IsNew : std::bool_constant<!known.contains(F::id)> {};
 }  // namespace detail
 
 /// The table of what mica knows and of the formats of a list that are not mica's.

@@ -126,6 +126,7 @@ class Listener final : public httplib::Server {
     open_.remove(current_stream->socket());
     RequestBody& body = current_stream->body;
     HttpRequest request{from.method, from.path, {}, {}, std::move(body.request->body)};
+    request.open = [its = current_stream] { return its->alive(); };
     for (const auto& [name, value] : from.params) request.query.add(name, value);
     for (const auto& [name, value] : from.headers) request.headers.add(name, value);
     HttpReply reply = handle_(request);
@@ -229,7 +230,8 @@ inline void listen(const ListenOptions& options, const HttpHandler& handle, cons
     listener.ending = true;
     listener.stop();
   });
-  listener.listen_after_bind();
+  MICA_CHECK(listener.listen_after_bind() || listener.ending, failed, "port ", port,
+             ": the system accepts no further connections");
 }
 
 }  // namespace mica::serve

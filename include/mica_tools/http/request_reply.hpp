@@ -40,11 +40,12 @@ class Headers {
 
 /// A request, whole.
 struct HttpRequest {
-  std::string method;     // "POST"
-  std::string path;       // "/v1/chat/completions", without a query, decoded
-  Headers query = {};     // decoded
-  Headers headers = {};   // as they came
-  std::string body = {};  // without chunks
+  std::string method;               // "POST"
+  std::string path;                 // "/v1/chat/completions", without a query, decoded
+  Headers query = {};               // decoded
+  Headers headers = {};             // as they came
+  std::string body = {};            // without chunks
+  std::function<bool()> open = {};  // whether the client is still there; empty: not known
 };
 
 /// Where a reply is written, piece by piece. Both functions: the thread of the connection.

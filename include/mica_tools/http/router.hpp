@@ -96,16 +96,30 @@ namespace detail {
   });
 }
 
+/// Whether a text has more values than `max`, weighed as max_json_values says.
+[[nodiscard]] inline bool has_more_values(std::string_view json, std::size_t max) {
+  return io::detail::any_outside_texts(json, [max, sum = std::size_t{0}](char c) mutable {
+    sum += c == ',' ? 1 : c == '"' || c == '[' || c == '{' ? 4 : 0;
+    return sum > max;
+  });
+}
+
 }  // namespace detail
 
 inline constexpr std::size_t max_json_members = 1024;  // of one object in a request
+/// Of a request: a comma is one, a text, an array or an object four, by the memory that they take.
+inline constexpr std::size_t max_json_values = std::size_t{1} << 18;
 
-/// The body of a request. Raises Refusal (invalid) when it is no JSON, nests too deep, or has an object with
-/// more than max_json_members. Fields refuses what is no object.
+/// The body of a request. Raises Refusal (invalid) when it is no JSON, nests too deep, has an object with
+/// more than max_json_members, or more than max_json_values. Fields refuses what is no object.
 [[nodiscard]] inline Json parse_body(const HttpRequest& request) {
   try {
     if (detail::has_more_members(request.body, max_json_members))
       raise(ErrorCode::usage, "the body: an object has more than ", max_json_members, " members");
+    if (!io::detail::nests_deeper(request.body, io::max_json_depth) &&
+        detail::has_more_values(request.body, max_json_values))
+      raise(ErrorCode::usage, "the body: more than ", max_json_values, " numbers, or ", max_json_values / 4,
+            " texts, arrays and objects");
     return io::parse_json<Json>(request.body, "the body", ErrorCode::usage);
   } catch (const Error& error) {
     throw Refusal(Cause::invalid, error.message());

@@ -37,9 +37,7 @@ inline void require_complete(const Ended& ended) {
   }
 }
 
-/// The answers of one request. Those that have not ended are cancelled with it. Their model stays in memory from the
-/// first event on, and not while they wait: a model that waits for memory would wait for itself. The thread of the
-/// connection.
+/// The answers of one request. Those that have not ended are cancelled with it. The thread of the connection.
 class Answers {
  public:
   /// Submits all jobs; when one is refused, those before it are cancelled. Raises as Service::submit().
@@ -73,7 +71,6 @@ class Answers {
         std::optional<Event> event = answers_[i]->next(max_wait(open));
         if (!event) continue;
         quiet = false;
-        if (const auto* begun = std::get_if<Begun>(&*event)) model_ = begun->model;
         if (const auto* failed = std::get_if<Failed>(&*event)) throw Refusal(Cause::failed, failed->message);
         if (const auto* ended = std::get_if<Ended>(&*event)) {
           require_complete(*ended);
@@ -102,7 +99,6 @@ class Answers {
   }
 
   std::vector<std::shared_ptr<Answer>> answers_;
-  std::shared_ptr<const ServedModel> model_;  // stays in memory for this reply, from the first event on
 };
 
 /// An answer that has ended.
@@ -112,13 +108,21 @@ struct WholeAnswer {
   Ended ended;                      // how, and its numbers
 };
 
+inline constexpr std::size_t max_whole_scores = std::size_t{1} << 17;  // of a reply that is no stream
+
 /// All answers to their ends; empty when the client has disconnected. Raises as Answers::run().
 [[nodiscard]] inline std::optional<std::vector<WholeAnswer>> collect(Answers& answers,
                                                                      const std::function<bool()>& open) {
   std::vector<WholeAnswer> whole(answers.size());
+  std::size_t scores = 0;
   const auto take = [&](std::size_t i, Event event) {
     if (auto* const more = std::get_if<Text>(&event)) {
       whole[i].text += more->text;
+      for (const ScoredPiece& piece : more->tokens) scores += 1 + piece.top.size();
+      if (scores > max_whole_scores)
+        throw Refusal(Cause::too_large,
+                      join("the reply has more than ", max_whole_scores,
+                           " probabilities of tokens; ask for a stream, or for fewer tokens or answers"));
       whole[i].tokens.insert(whole[i].tokens.end(), std::make_move_iterator(more->tokens.begin()),
                              std::make_move_iterator(more->tokens.end()));
     }

@@ -153,7 +153,7 @@ inline void refuse_other_features(Fields& fields) {
   const Json body = parse_body(request);
   Fields fields(body);
   Job job;
-  begin_job(job, service, fields.need_text("model"), options);
+  begin_job(job, service, fields.need_text("model"), options, request);
   return read_message_request(fields, std::move(job), counted);
 }
 

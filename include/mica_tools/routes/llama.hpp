@@ -200,7 +200,7 @@ struct LlamaForm {
                                           const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  Job job = read_job(fields, service, options);
+  Job job = read_job(fields, service, options, request);
   LlamaForm form;
   form.tokens = fields.flag("return_tokens").value_or(false);
   job.top_tokens = static_cast<std::size_t>(fields.integer("n_probs", 0, max_top_tokens).value_or(0));
@@ -245,34 +245,38 @@ struct LlamaForm {
   });
 }
 
+/// The text of a token; its bytes, where they are no whole characters.
+[[nodiscard]] inline std::string piece_json(const std::string& piece) {
+  if (text::is_utf8(piece)) return dump(Json(piece));
+  Json bytes = Json::array();
+  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
+  return dump(bytes);
+}
+
 [[nodiscard]] inline HttpReply tokenize(Service& service, const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  const auto model = service.model(fields.text("model").value_or(""));
+  const auto model = service.model(fields.text("model").value_or(""), request.open);
   (void)fields.need("content");
   const std::string text = *fields.text("content");
   const bool begin = fields.flag("add_special").value_or(false);
   const bool special = fields.flag("parse_special").value_or(true);
   const bool pieces = fields.flag("with_pieces").value_or(false);
   fields.refuse_others();
-  Json tokens = Json::array();
+  HttpReply reply;  // written by hand: a tree of a million tokens takes hundreds of MiB
+  reply.body = "{\"tokens\":[";
   for (const TokenId id : model->encode(text, begin, special)) {
-    if (!pieces) {
-      tokens.push_back(id);
-      continue;
-    }
-    const std::string piece = model->piece(id);
-    Json bytes = Json::array();
-    for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
-    tokens.push_back({{"id", id}, {"piece", text::is_utf8(piece) ? Json(piece) : std::move(bytes)}});
+    if (reply.body.back() != '[') reply.body += ',';
+    reply.body += pieces ? join("{\"id\":", id, ",\"piece\":", piece_json(model->piece(id)), "}") : join(id);
   }
-  return json_reply({{"tokens", std::move(tokens)}});
+  reply.body += "]}";
+  return reply;
 }
 
 [[nodiscard]] inline HttpReply detokenize(Service& service, const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  const auto model = service.model(fields.text("model").value_or(""));
+  const auto model = service.model(fields.text("model").value_or(""), request.open);
   const Json& tokens = fields.need("tokens");
   if (!tokens.is_array()) fields.refuse_type("tokens", "an array of tokens", tokens);
   fields.refuse_others();
@@ -283,7 +287,7 @@ struct LlamaForm {
 [[nodiscard]] inline HttpReply apply_template(Service& service, const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  const auto model = service.model(fields.text("model").value_or(""));
+  const auto model = service.model(fields.text("model").value_or(""), request.open);
   const Conversation conversation = read_conversation(fields);
   fields.refuse_others();
   return json_reply({{"prompt", model->rendered(conversation)}});
@@ -310,7 +314,7 @@ struct LlamaForm {
   if (!erases) (void)fields.need("filename");
   task.file = fields.text("filename").value_or("");
   fields.refuse_others();
-  task.model = service.model(model);
+  task.model = service.model(model, request.open);
   const std::size_t slot = task.slot;
   const SlotResult done = service.slot(std::move(task));
   if (erases) return json_reply({{"id_slot", slot}, {"n_erased", done.tokens}});

@@ -61,7 +61,7 @@ inline void add_models(Router& router, Service& service) {
                                                     "GET /v1/models has the list"));
              });
   router.add("POST", "/models/load", Api::openai, [&service](const HttpRequest& request, const std::string&) {
-    (void)service.model(detail::read_model_name(request));
+    (void)service.model(detail::read_model_name(request), request.open);
     return json_reply({{"success", true}});
   });
   router.add("POST", "/models/unload", Api::openai,

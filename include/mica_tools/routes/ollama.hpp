@@ -206,12 +206,13 @@ class OllamaAnswer {
 };
 
 /// A model is loaded, or unloaded, without an answer.
-[[nodiscard]] inline HttpReply load_or_unload(Service& service, OllamaRequest& asked) {
+[[nodiscard]] inline HttpReply load_or_unload(Service& service, OllamaRequest& asked,
+                                              const HttpRequest& request) {
   const bool unload = asked.keep_alive && asked.keep_alive->ends_now();
   if (unload) {
     (void)service.unload(asked.model);
   } else {
-    (void)service.model(asked.model);
+    (void)service.model(asked.model, request.open);
     if (asked.keep_alive) service.keep_alive(asked.model, asked.keep_alive->time);
   }
   return json_reply(OllamaAnswer(asked).empty_line(unload ? "unload" : "load"));
@@ -238,10 +239,11 @@ class OllamaAnswer {
   const Json body = parse_body(request);
   Fields fields(body);
   OllamaRequest asked = read_ollama(fields, service, chat);
-  if (asked.conversation.messages.empty() && asked.raw.empty()) return load_or_unload(service, asked);
+  if (asked.conversation.messages.empty() && asked.raw.empty())
+    return load_or_unload(service, asked, request);
   Job& job = asked.job;
   const Stopwatch load;
-  begin_job(job, service, asked.model, options);
+  begin_job(job, service, asked.model, options, request);
   asked.load_seconds = load.seconds();
   const Json none = Json::object();
   const Json* const given = fields.find("options");

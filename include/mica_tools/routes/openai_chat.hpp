@@ -101,7 +101,7 @@ struct ChatRequest {
                                            const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  ChatRequest out{read_job(fields, service, options), {}};
+  ChatRequest out{read_job(fields, service, options, request), {}};
   Job& job = out.job;
   ChatForm& chat = out.chat;
   const Conversation conversation = read_conversation(fields);

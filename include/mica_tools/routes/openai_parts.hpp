@@ -41,17 +41,19 @@ inline constexpr std::int64_t max_top_tokens = 20;  // at each position
 }
 
 /// The model that a request names, and the server's options.
-inline void begin_job(Job& job, Service& service, std::string_view model, const RouteOptions& options) {
-  job.model = service.model(model);
+inline void begin_job(Job& job, Service& service, std::string_view model, const RouteOptions& options,
+                      const HttpRequest& request) {
+  job.model = service.model(model, request.open);
   job.sampler = options.sampler;
   job.max_tokens = options.max_tokens;
 }
 
 /// A job of the model that the request names, with the server's options and those of sampling and length. Options
 /// of llama-server that Job has no place for must have the values that change nothing.
-[[nodiscard]] inline Job read_job(Fields& fields, Service& service, const RouteOptions& options) {
+[[nodiscard]] inline Job read_job(Fields& fields, Service& service, const RouteOptions& options,
+                                  const HttpRequest& request) {
   Job job;
-  begin_job(job, service, fields.text("model").value_or(""), options);
+  begin_job(job, service, fields.text("model").value_or(""), options, request);
   read_sampling(fields, job);
   read_stop(fields, "stop", job.stop);
   for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"})  // the last one counts

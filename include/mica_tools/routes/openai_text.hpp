@@ -98,7 +98,7 @@ namespace detail {
                                                const HttpRequest& request) {
   const Json body = parse_body(request);
   Fields fields(body);
-  Job job = read_job(fields, service, options);
+  Job job = read_job(fields, service, options, request);
   const OpenAiForm form = read_form(fields, job, options, "cmpl-", "text_completion", "text_completion");
   const auto top = fields.integer("logprobs", 0, max_top_tokens);
   job.scores = top.has_value();

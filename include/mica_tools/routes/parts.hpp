@@ -20,7 +20,8 @@
 
 namespace mica::serve {
 
-/// Splits one answer, and counts the tokens of its thoughts. Limit: where the end of the thoughts and the
+/// Splits one answer, and counts the tokens of its thoughts. It does not keep the model in memory, for which other
+/// models may wait: if the model was unloaded before a slow client has read the end, the count is an estimate. Limit: where the end of the thoughts and the
 /// beginning of the answer are one event, as for a client that reads slowly, scores of both are with the
 /// answer.
 class Parts {
@@ -45,8 +46,9 @@ class Parts {
   }
   /// As many as the text of the thoughts has, which is at most `all`: marks are not counted.
   [[nodiscard]] std::size_t thought_tokens(std::size_t all) const {
-    const auto model = thoughts_.empty() ? nullptr : model_.lock();
-    return model ? std::min(all, model->encode(thoughts_, false, false).size()) : 0;
+    if (thoughts_.empty()) return 0;
+    if (const auto model = model_.lock()) return std::min(all, model->encode(thoughts_, false, false).size());
+    return all * thoughts_.size() / (thoughts_.size() + answer_bytes_);
   }
 
  private:
@@ -56,15 +58,17 @@ class Parts {
       begun_ = true;
       last_ = part;
       if (part == ChatPart::thoughts) thoughts_ += text;
+      if (part == ChatPart::answer) answer_bytes_ += text.size();
       return give(part, text,
                   part == ChatPart::answer ? std::exchange(tokens_, {}) : std::vector<ScoredPiece>{});
     };
   }
 
-  std::weak_ptr<const ServedModel> model_;  // Answers keeps it in memory once there are thoughts
+  std::weak_ptr<const ServedModel> model_;
   ThoughtSplitter splitter_;
   std::vector<ScoredPiece> tokens_;  // whose text the splitter may still hold
   std::string thoughts_;
+  std::size_t answer_bytes_ = 0;
   ChatPart last_ = ChatPart::answer;
   bool begun_ = false;
 };

@@ -250,7 +250,7 @@ class ResponseText {
   const Json body = parse_body(request);
   Fields fields(body);
   Job job;
-  begin_job(job, service, fields.need_text("model"), options);
+  begin_job(job, service, fields.need_text("model"), options, request);
   ResponsesRequest out = read_response_request(fields, std::move(job));
   const bool open = !request.headers.get("OpenResponses-Version").empty();
   if (open && out.thoughts == ThoughtsAs::content) out.thoughts = ThoughtsAs::open_content;

@@ -26,6 +26,8 @@
 namespace mica::serve {
 
 inline constexpr std::size_t max_stop_texts = 16;                  // of one request
+inline constexpr std::size_t max_stop_bytes = 1024;                // of one text
+inline constexpr std::size_t max_biases = 1024;                    // of one request
 inline constexpr std::int64_t max_last_n = std::int64_t{1} << 20;  // tokens that penalties and DRY search
 
 namespace detail {
@@ -149,6 +151,7 @@ inline void add_bias(const std::string& place, const Json& token, const Json& bi
     refuse_field(place, join("a bias must be a number, or false for never, not ", type_name(bias)));
   }
   for (const TokenId id : biased_tokens(place, token, model)) out.push_back({id, value});
+  if (out.size() > max_biases) refuse_field(place, join("is for more than ", max_biases, " tokens"));
 }
 
 /// OpenAI's object {"15043": -1}, or llama-server's array [[15043, -1], ["text", false]].
@@ -237,6 +240,8 @@ inline void read_stop(Fields& fields, std::string_view name, std::vector<std::st
   const auto add = [&](const Json& text) {
     if (!text.is_string()) fields.refuse_type(name, "a string or an array of strings", text);
     if (text == Json("")) refuse_field(fields.place(name), "must not have an empty text");
+    if (text.get_ref<const std::string&>().size() > max_stop_bytes)
+      refuse_field(fields.place(name), join("has a text of more than ", max_stop_bytes, " bytes"));
     out.push_back(text.get<std::string>());
   };
   if (!given->is_array()) return add(*given);

@@ -13,6 +13,7 @@
 #include "mica_tools/serve/step_pace.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -58,8 +59,9 @@ enum class Admission : std::uint8_t {
 class Engine {
  public:
   /// ledger: that of the model. metrics outlives it.
+  /// free_other: frees a prefix of any model; false: there is none.
   Engine(std::shared_ptr<LoadedModel> model, budget::Ledger& ledger, const SchedulerOptions& options,
-         Metrics& metrics)
+         Metrics& metrics, std::function<bool()> free_other)
       : model_(std::move(model)),
         ledger_(ledger),
         options_(options),
@@ -68,9 +70,16 @@ class Engine {
         prefixes_(model_->model().transformer()),
         slots_(options.parallel),
         batch_(model_->model().transformer(), model_->model().tokenizer(),
-               {.reuse_prefixes = true, .free_memory = [this] { return prefixes_.drop_one(); }}, &prefixes_) {
-    if (!options.state.empty())
+               {.reuse_prefixes = true,
+                .free_memory = [this, free_other = std::move(
+                                          free_other)] { return prefixes_.drop_one() || free_other(); }},
+               &prefixes_) {
+    if (options.state.empty()) return;
+    try {
       state_.emplace(options.state + "/" + file_name_of(model_->card().id), options.max_state_bytes);
+    } catch (const Error& error) {  // answers do not need it
+      options.log(LogLevel::warning, join("prefixes are not saved: ", error.message()));
+    }
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -108,7 +117,7 @@ class Engine {
   /// to the bytes that it will allocate from now on, and adds them to `reserved` if it was admitted; otherwise
   /// the job is as before.
   [[nodiscard]] Admission admit(Waiting& waiting, std::uint64_t& reserved, std::uint64_t& needed);
-  /// Saves one prefix that the folder does not have; false: it has all. After an error nothing is saved any more,
+  /// Saves one prefix that the folder does not have; false: it has all. After an error nothing is saved for a minute,
   /// and `error` has its text.
   [[nodiscard]] bool save_one(std::string& error);
   /// Saves the keys, values and states that the prefix cache has of a slot's tokens. Raises as Service::slot(), and
@@ -158,11 +167,11 @@ class Engine {
   };
 
   /// Before the first text of an answer, and before its end where it has none. result: with the time of the prompt.
-  void announce(Running& running, const GenerateResult& result) const {
+  static void announce(Running& running, const GenerateResult& result) {
     if (std::exchange(running.announced, true)) return;
     const std::size_t prompt = running.job.prompt.tokens.size();
     running.cached = prompt - std::min(prompt, result.timings.prompt.tokens);
-    running.answer->put(Begun{prompt, running.cached, model_});
+    running.answer->put(Begun{prompt, running.cached});
   }
   [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
     return model_->bytes().growth(running.session.cached(), running.end, running.shared);
@@ -187,6 +196,7 @@ class Engine {
   RunningBatch batch_;
   std::list<Running> running_;  // addresses stay
   std::optional<StateFolder> state_;
+  std::chrono::steady_clock::time_point save_after_ = {};  // after an error
   std::set<std::uint64_t>
       saved_;  // checksums of texts: each is saved once, also where the folder has no room for it
 };
@@ -199,17 +209,18 @@ inline void Engine::take_from_disk(Running& running) {
   const auto [path, tokens] = state_->find(known, prefixes_.match(known) + worth_reading);
   if (path.empty()) return;
   try {
-    running.session = Session<AnyModel>::open(model_->model().transformer(), path);
-    running.session.rewind(tokens);
-    for (const TokenId id : running.session.tokens()) running.sampler.accept(id);
-  } catch (const Error&) {  // of another model, or damaged: it is computed
-    running.session = Session<AnyModel>(model_->model().transformer());
-    state_->forget(path);
+    auto saved = Session<AnyModel>::open(model_->model().transformer(), path);
+    saved.rewind(tokens);
+    for (const TokenId id : saved.tokens()) running.sampler.accept(id);
+    running.session = std::move(saved);
+  } catch (
+      const Error& error) {  // damaged; or there is no memory, or it is of other elements or a longer context
+    if (error.code() == ErrorCode::file) state_->forget(path);
   }
 }
 
 inline bool Engine::save_one(std::string& error) {
-  if (!state_) return false;
+  if (!state_ || std::chrono::steady_clock::now() < save_after_) return false;
   bool saved = false;
   std::set<std::uint64_t> still_there;
   try {
@@ -226,7 +237,7 @@ inline bool Engine::save_one(std::string& error) {
     });
   } catch (const Error& failure) {
     error = failure.message();
-    state_.reset();
+    save_after_ = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   }
   if (!saved) saved_ = std::move(still_there);
   return saved;
@@ -306,6 +317,7 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
   const std::size_t known = prefixes_.match(prompt.first(prompt.size() - 1));
   const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes();
   const auto has_room = [&](std::uint64_t bytes) { return ledger_.left() >= reserved + bytes; };
+  const std::uint64_t before = ledger_.used();
   needed = empty + model_->bytes().growth(0, end, known);
   if (!has_room(needed)) return Admission::no_memory;
   Waiting refused{waiting.id, {}, waiting.answer, waiting.since_submit};
@@ -334,7 +346,7 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
   if (!has_room(needed)) {  // it shares less than was known
     static_cast<void>(batch_.remove(running.member));
     waiting = {running.id, std::move(running.job), std::move(running.answer), running.since_submit};
-    needed = empty + model_->bytes().growth(0, end, running.shared);
+    needed += ledger_.used() - std::min(before, ledger_.used());  // its sampler may have taken more
     running_.pop_back();
     return Admission::no_memory;
   }

@@ -10,20 +10,16 @@
 #include "mica/runtime/stats.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace mica::serve {
 
-class ServedModel;
-
 /// The prompt was read.
 struct Begun {
-  std::size_t prompt_tokens = 0;                  // all of them
-  std::size_t cached_tokens = 0;                  // of them, not computed
-  std::shared_ptr<const ServedModel> model = {};  // stays in memory while this is kept
+  std::size_t prompt_tokens = 0;  // all of them
+  std::size_t cached_tokens = 0;  // of them, not computed
 };
 
 /// A token with its text and its probability.

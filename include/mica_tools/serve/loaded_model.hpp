@@ -34,6 +34,9 @@ class LoadedModel final : public ServedModel {
     card_.n_embd = config.width;
     card_.trained_ctx = config.n_ctx_train;
     card_.loaded = true;
+    const auto& vocabulary = model_.tokenizer().vocabulary();
+    if (const auto id = vocabulary.special().bos; id && card_.bos.empty()) card_.bos = vocabulary.text(*id);
+    if (const auto id = vocabulary.special().eos; id && card_.eos.empty()) card_.eos = vocabulary.text(*id);
     const block::StatePlan state = config.state();
     wants_marks_ = state.floats() != 0 || std::any_of(state.kv().begin(), state.kv().end(),
                                                       [](const auto& kv) { return kv.window() != 0; });
@@ -78,6 +81,8 @@ class LoadedModel final : public ServedModel {
   }
   [[nodiscard]] text::ChatText rendered_chat(const Conversation& conversation, bool with_answer) const {
     if (conversation.messages.empty()) throw Refusal(Cause::invalid, "messages: there is none to answer");
+    if (!chat_.render)
+      throw Refusal(Cause::option, "messages: this server has no chat format for the model; use completions");
     const text::MarkedMessages marked(conversation.messages, model_.tokenizer().vocabulary());
     auto messages = marked.messages();
     const bool continues = conversation.continues && messages.back().role == "assistant";

@@ -16,8 +16,9 @@ class Loader {
  public:
   virtual ~Loader() = default;
   /// Bytes to book for the model and one full context: Plan::peak_bytes - plan::any_process_bytes. `budget` is that
-  /// of the whole ledger, for plans that are to fit it.
-  [[nodiscard]] virtual std::uint64_t bytes(const ModelCard& card, std::uint64_t budget) = 0;
+  /// of the whole ledger, for plans that are to fit it. answers: SchedulerOptions::parallel.
+  [[nodiscard]] virtual std::uint64_t bytes(const ModelCard& card, std::uint64_t budget,
+                                            std::size_t answers) = 0;
   /// Opens it with OpenOptions::ledger = ledger, logits_rows = answers and choice.kv = kv::Choice::paged, without
   /// which no prefix is shared. Its SequenceBytes are Plan::sequence_bytes of the same question, with
   /// Question::sequence_bytes set.

@@ -49,7 +49,8 @@ class Scheduler final : public Service {
 
   // Required by Service
   std::vector<ModelCard> models() const override;
-  std::shared_ptr<const ServedModel> model(std::string_view name) override;
+  std::shared_ptr<const ServedModel> model(std::string_view name,
+                                           const std::function<bool()>& open = {}) override;
   bool unload(std::string_view name) override;
   void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) override;
   std::shared_ptr<Answer> submit(Job job) override;
@@ -73,9 +74,11 @@ class Scheduler final : public Service {
     // Under the mutex
     std::shared_ptr<LoadedModel> loaded = {};
     bool wanted = false;                  // some thread or job waits for it
+    std::size_t waiters = 0;              // threads in model()
     bool unwanted = false;                // to be unloaded when its answers have ended
     std::optional<Refusal> refusal = {};  // of the last load; until it is wanted again
     std::optional<std::chrono::seconds> keep = {};
+    bool renewed = false;                         // its time begins anew
     std::uint64_t memory_bytes = 0;               // of the model without answers
     std::optional<std::int64_t> idle_since = {};  // seconds since 1970; empty: it has answers
     std::uint64_t capacity = 0;                   // bytes for answers where no other model is loaded
@@ -94,6 +97,7 @@ class Scheduler final : public Service {
   };
 
   [[nodiscard]] Entry& find(std::string_view name) const;
+  [[nodiscard]] std::size_t free_answers(const Entry& entry) const;
   [[nodiscard]] std::uint64_t seconds_to_retry() const;
   void check_slot(std::size_t slot) const;
   void refuse_if_ending() const;
@@ -111,6 +115,7 @@ class Scheduler final : public Service {
   [[nodiscard]] bool unload_now(Entry& entry);
   void admit();
   [[nodiscard]] std::uint64_t prefix_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t freeable(const Entry& entry) const noexcept;
   [[nodiscard]] bool free_for(const Entry& entry, std::uint64_t bytes);
   void step();
   [[nodiscard]] bool save_one();
@@ -120,6 +125,7 @@ class Scheduler final : public Service {
   void publish_in_time();
   void end_all();
   [[nodiscard]] bool busy() const noexcept;
+  [[nodiscard]] bool drop_any_prefix() noexcept;
   [[nodiscard]] std::uint64_t reserved() const noexcept;
 
   std::vector<std::unique_ptr<Entry>> entries_;
@@ -144,17 +150,24 @@ class Scheduler final : public Service {
   // The thread of run()
   std::deque<Queued> queue_;
   Metrics metrics_;
+  bool stuck_ = false;    // a wanted model has no memory, and no running answer will free it
   bool blocked_ = false;  // the first job of the queue has to wait for an answer or a model
   Clock::time_point active_ = Clock::now();  // the last time with an answer
   Clock::time_point published_at_ = {};
   Clock::time_point measured_at_ = {};
+  Clock::time_point released_at_ = {};
 };
 
 inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
                             std::shared_ptr<budget::Ledger> ledger, const SchedulerOptions& options)
     : loader_(loader), ledger_(std::move(ledger)), options_(options) {
   MICA_CHECK(!cards.empty(), usage, "a server needs a model");
+  MICA_CHECK(options.parallel > 0 && options.max_waiting > 0, usage,
+             "a server needs SchedulerOptions::parallel and max_waiting of one at least");
   for (ModelCard& card : cards) {
+    const auto same = [&](const auto& entry) { return entry->card.id == card.id; };
+    MICA_CHECK(std::none_of(entries_.begin(), entries_.end(), same), usage, "two models have the name ",
+               escaped(card.id));
     entries_.push_back(std::make_unique<Entry>(Entry{std::move(card)}));
     entries_.back()->keep = options.keep_alive;
   }
@@ -196,18 +209,29 @@ inline std::vector<ModelCard> Scheduler::models() const {
   return cards;
 }
 
-inline std::shared_ptr<const ServedModel> Scheduler::model(std::string_view name) {
+inline std::shared_ptr<const ServedModel> Scheduler::model(std::string_view name,
+                                                           const std::function<bool()>& open) {
+  constexpr std::chrono::milliseconds look(200);  // whether the client is still there
   std::unique_lock lock(mutex_);
   Entry& entry = find(name);
   refuse_if_ending();
   entry.unwanted = false;
   if (entry.loaded) return entry.loaded;
   entry.refusal.reset();
+  ++entry.waiters;
   while (!entry.loaded && !entry.refusal && !draining_) {
     entry.wanted = true;  // again, where it was loaded and unloaded before this thread could take it
     work_.notify_one();
-    loaded_.wait(lock);
+    loaded_.wait_for(lock, look);
+    if (!open) continue;
+    lock.unlock();
+    const bool there = open();
+    lock.lock();
+    if (there) continue;
+    if (--entry.waiters == 0) entry.wanted = false;  // the queue wants it again, if it needs it
+    throw Refusal(Cause::unavailable, "the client has disconnected");
   }
+  --entry.waiters;
   if (entry.loaded) return entry.loaded;
   refuse_if_ending();
   throw *entry.refusal;
@@ -224,7 +248,9 @@ inline bool Scheduler::unload(std::string_view name) {
 
 inline void Scheduler::keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) {
   const std::lock_guard lock(mutex_);
-  find(name).keep = time;
+  Entry& entry = find(name);
+  entry.keep = time;
+  entry.renewed = true;
   work_.notify_one();
 }
 
@@ -264,9 +290,9 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
                        entry.capacity, " beside the model; use a smaller max_tokens"));
   }
   refuse_if_ending();
-  if (in_queue_ >= options_.max_waiting) {
+  if (in_queue_ >= options_.max_waiting + free_answers(entry)) {
     ++published_.metrics.refused_busy;
-    Refusal refusal(Cause::busy, join(in_queue_, " requests wait in the queue already"));
+    Refusal refusal(Cause::busy, join(in_queue_, " answers wait in the queue already"));
     refusal.retry_after = seconds_to_retry();
     throw refusal;
   }
@@ -302,6 +328,14 @@ inline SlotResult Scheduler::slot(SlotTask task) {
     work_.notify_one();
   }
   return result.get();
+}
+
+/// Answers of a model that may run beside those of the last snapshot.
+inline std::size_t Scheduler::free_answers(const Entry& entry) const {
+  const auto running = static_cast<std::size_t>(
+      std::count_if(published_.answers.begin(), published_.answers.end(),
+                    [&](const AnswerState& each) { return each.running && each.model == entry.card.id; }));
+  return options_.parallel - std::min(options_.parallel, running);
 }
 
 /// By the speed of the last steps: until the answer that is nearest to its end has ended.
@@ -346,7 +380,9 @@ inline void Scheduler::run() {
     do_slots();
     load_wanted();
     admit();
+    const bool was_busy = busy();
     step();
+    if (was_busy && !busy()) blocked_ = false;  // the next one need not wait for a wake-up
     save_while_idle();
     unload_in_time();
     publish_in_time();
@@ -354,6 +390,12 @@ inline void Scheduler::run() {
     if (stopping_ || (draining_ && in_queue_ == 0 && !busy())) break;
   }
   end_all();
+}
+
+/// For a running answer whose own model has none.
+inline bool Scheduler::drop_any_prefix() noexcept {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& entry) { return entry->engine && entry->engine->drop_prefix(); });
 }
 
 inline bool Scheduler::busy() const noexcept {
@@ -402,17 +444,35 @@ inline void Scheduler::take_inbox() {
 inline void Scheduler::book_process() {
   constexpr std::uint64_t unit = std::uint64_t{1} << 20;
   constexpr std::chrono::milliseconds pause(5);
-  if (!options_.anonymous_bytes || Clock::now() - measured_at_ < pause) return;
+  constexpr std::chrono::seconds between_releases(1);
+  if (!options_.resident_bytes || Clock::now() - measured_at_ < pause) return;
   measured_at_ = Clock::now();
-  const std::uint64_t all = options_.anonymous_bytes();
-  const std::uint64_t known = ledger_->used() - process_.bytes() + plan::any_process_bytes / 2;
-  const std::uint64_t bytes = options_.process_bytes + round_up(all - std::min(all, known), unit);
-  const auto more = [&] { return bytes - std::min(bytes, process_.bytes()) + reserved(); };
+  const auto unbooked = [&] {
+    const std::uint64_t all = options_.resident_bytes();
+    const std::uint64_t known = ledger_->used() - process_.bytes() + options_.process_bytes;
+    const std::uint64_t beyond =
+        all + plan::any_process_bytes / 2;  // room for what comes until the next call
+    return round_up(beyond - std::min(beyond, known), unit);
+  };
+  std::uint64_t more = unbooked();
+  if (more > plan::any_process_bytes && options_.release_memory &&
+      measured_at_ - released_at_ > between_releases) {
+    released_at_ = measured_at_;
+    options_.release_memory();
+    more = unbooked();
+  }
+  // As much as there is, where that is not enough: then no prefix is dropped in vain.
+  const std::uint64_t left = ledger_->left() + process_.bytes() - options_.process_bytes;
+  const std::uint64_t most = left + prefix_bytes() - std::min(left + prefix_bytes(), reserved());
+  const std::uint64_t bytes =
+      options_.process_bytes + (more > most ? std::min(more, left - std::min(left, reserved())) : more);
+  const auto missing = [&] { return bytes - std::min(bytes, process_.bytes()) + reserved(); };
   for (const auto& entry : entries_) {
-    while (ledger_->left() < more() && entry->engine && entry->engine->drop_prefix()) {
+    while (bytes > process_.bytes() && ledger_->left() < missing() && entry->engine &&
+           entry->engine->drop_prefix()) {
     }
   }
-  if (ledger_->left() >= more()) static_cast<void>(process_.resize(bytes));
+  if (ledger_->left() >= missing() || bytes < process_.bytes()) static_cast<void>(process_.resize(bytes));
 }
 
 /// Where nothing else could be freed and nothing runs: a measured number does not stop the server.
@@ -446,6 +506,11 @@ inline SlotResult Scheduler::do_slot(const SlotTask& task) {
   Entry& entry = find(task.model->card().id);
   if (!entry.engine) throw Refusal(Cause::unavailable, "the model was unloaded; send the request again");
   const std::string path = (std::filesystem::path(options_.slots) / task.file).string();
+  std::error_code error;
+  const auto kind = std::filesystem::symlink_status(path, error).type();
+  if (task.action != SlotAction::erase && kind != std::filesystem::file_type::regular &&
+      kind != std::filesystem::file_type::not_found)
+    throw Refusal(Cause::invalid, join("filename: ", escaped(task.file), " is not a plain file"));
   if (task.action == SlotAction::erase) return {entry.engine->erase_slot(task.slot), 0, 0};
   if (task.action == SlotAction::save) return entry.engine->save_slot(task.slot, path);
   const auto make_room = [&](std::uint64_t bytes) {
@@ -462,6 +527,7 @@ inline SlotResult Scheduler::do_slot(const SlotTask& task) {
 }
 
 inline void Scheduler::load_wanted() {
+  stuck_ = false;
   for (const auto& entry : entries_) {
     {
       const std::lock_guard lock(mutex_);
@@ -469,12 +535,14 @@ inline void Scheduler::load_wanted() {
     }
     try {
       const std::uint64_t max = ledger_->limit() - options_.process_bytes;
-      if (entry->bytes == 0) entry->bytes = loader_.bytes(entry->card, max + plan::any_process_bytes);
+      if (entry->bytes == 0)
+        entry->bytes = loader_.bytes(entry->card, max + plan::any_process_bytes, options_.parallel);
       if (entry->bytes > max)
         throw Refusal(Cause::too_large,
                       join(entry->card.id, ": needs ", entry->bytes, " bytes, the budget has ", max,
                            " for models", options_.memory_hint.empty() ? "" : "; ", options_.memory_hint));
-      if (make_room(*entry)) load(*entry);
+      stuck_ = !make_room(*entry) && !busy();
+      if (!stuck_ && ledger_->left() >= entry->bytes + reserved()) load(*entry);
     } catch (const Refusal& refusal) {
       const std::lock_guard lock(mutex_);
       entry->refusal = refusal;
@@ -488,6 +556,7 @@ inline void Scheduler::load_wanted() {
     }
     const std::lock_guard lock(mutex_);
     if (entry->refusal || entry->loaded) entry->wanted = false;
+    if (draining_ && queue_.empty()) entry->wanted = false;  // those who waited are refused
     loaded_.notify_all();
   }
 }
@@ -515,8 +584,10 @@ inline void Scheduler::load(Entry& entry) {
   const std::uint64_t before = ledger_->used();
   auto loaded = loader_.load(entry.card, ledger_, options_.parallel);
   MICA_CHECK(loaded, failed, entry.card.id, ": the loader returned no model");
-  auto engine = std::make_unique<Engine>(loaded, *ledger_, options_, metrics_);
+  auto engine =
+      std::make_unique<Engine>(loaded, *ledger_, options_, metrics_, [this] { return drop_any_prefix(); });
   const std::uint64_t base = ledger_->used() - before;
+  MICA_CHECK(base > 0, failed, entry.card.id, ": the loader did not open it with OpenOptions::ledger");
   ++metrics_.loads;
   const std::lock_guard lock(mutex_);
   entry.memory_bytes = base;
@@ -525,6 +596,7 @@ inline void Scheduler::load(Entry& entry) {
   entry.engine = std::move(engine);
   entry.loaded = std::move(loaded);
   entry.unwanted = false;
+  entry.idle_since.reset();
   entry.used = Clock::now();
 }
 
@@ -547,7 +619,7 @@ inline void Scheduler::admit() {
   {
     const std::lock_guard lock(mutex_);  // what a model needs to be loaded is left free
     blocked_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->wanted; });
-    if (blocked_) return;
+    if (blocked_ && !stuck_) return;  // stuck: a thread holds an idle model, and may wait for an answer of it
   }
   std::uint64_t bytes = reserved();
   while (!queue_.empty()) {
@@ -570,7 +642,21 @@ inline void Scheduler::admit() {
     entry.used = Clock::now();
     std::uint64_t needed = 0;
     const Admission admission = entry.engine->admit(first.waiting, bytes, needed);
-    if (admission == Admission::no_memory && free_for(entry, bytes + needed)) continue;
+    if (admission == Admission::no_memory) {
+      const bool possible = ledger_->left() + freeable(entry) >= bytes + needed;
+      if (possible && free_for(entry, bytes + needed)) continue;
+      if (!possible && !busy()) {  // not even alone
+        ++metrics_.failed;
+        end_waiting(first.waiting, entry.card.id,
+                    join("the answer needs ", needed, " bytes, the memory budget has no more than ",
+                         ledger_->left() + freeable(entry), " for it; use a smaller max_tokens"),
+                    options_);
+        queue_.pop_front();
+        const std::lock_guard lock(mutex_);
+        --in_queue_;
+        continue;
+      }
+    }
     if (admission != Admission::admitted) {
       blocked_ = true;
       return;
@@ -592,20 +678,25 @@ inline std::uint64_t Scheduler::prefix_bytes() const noexcept {
   return all - std::min(all, held);
 }
 
+/// Bytes that can be freed for an answer of `entry`: prefixes, other models without answers, measured ones.
+inline std::uint64_t Scheduler::freeable(const Entry& entry) const noexcept {
+  std::uint64_t bytes = prefix_bytes() + (busy() ? 0 : process_.bytes() - options_.process_bytes);
+  for (const auto& each : entries_) {
+    if (each->engine && each.get() != &entry && !each->engine->busy()) bytes += each->memory_bytes;
+  }
+  return bytes;
+}
+
 /// Frees memory until `bytes` are left for an answer of `entry`: prefixes first, then other models without answers;
 /// both from the model that was used least recently. Frees nothing if all of them are not enough. False: nothing
 /// was freed, or less than that.
 inline bool Scheduler::free_for(const Entry& entry, std::uint64_t bytes) {
   const auto idle = [&](const Entry& each) { return &each != &entry && !each.engine->busy(); };
+  if (ledger_->left() + freeable(entry) < bytes) return false;
   std::vector<Entry*> loaded;
-  std::uint64_t most = ledger_->left() + prefix_bytes();
   for (const auto& each : entries_) {
-    if (!each->engine) continue;
-    loaded.push_back(each.get());
-    if (idle(*each)) most += each->memory_bytes;
+    if (each->engine) loaded.push_back(each.get());
   }
-  if (!busy()) most += process_.bytes() - options_.process_bytes;
-  if (most < bytes) return false;
   std::sort(loaded.begin(), loaded.end(), [](const Entry* a, const Entry* b) { return a->used < b->used; });
   const auto enough = [&] { return ledger_->left() >= bytes; };
   bool freed = false;
@@ -653,7 +744,9 @@ inline void Scheduler::save_while_idle() {
   if (options_.state.empty() || Clock::now() - active_ < idle) return;
   const auto has_work = [this] {
     const std::lock_guard lock(mutex_);
-    return !inbox_.empty() || !slots_.empty() || stopping_;
+    const auto moves = [](const auto& entry) { return entry->wanted || entry->unwanted; };
+    return !inbox_.empty() || !slots_.empty() || draining_ ||
+           std::any_of(entries_.begin(), entries_.end(), moves);
   };
   while (!has_work() && save_one()) {
   }
@@ -668,6 +761,10 @@ inline void Scheduler::unload_in_time() {
       if (entry->engine->busy()) {
         entry->idle_since.reset();
         continue;
+      }
+      if (std::exchange(entry->renewed, false)) {
+        entry->used = Clock::now();
+        entry->idle_since.reset();
       }
       if (!entry->idle_since) entry->idle_since = std::time(nullptr);
       due = entry->unwanted || (entry->keep && Clock::now() - entry->used >= *entry->keep);

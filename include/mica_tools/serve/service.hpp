@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,14 +60,18 @@ class Service {
   /// All models that can be asked for, the default one first.
   [[nodiscard]] virtual std::vector<ModelCard> models() const = 0;
   /// The model of that name, loaded; an empty name is the default one. Waits until it is loaded, which may
-  /// mean waiting for the answers of another model to end. A model stays in memory while the result is kept. Raises
+  /// mean waiting for the answers of another model to end; open: whether the client still waits, empty where that
+  /// is not known. A model stays in memory while the result is kept: give it up, or move it into a job, before you
+  /// wait for an answer or another model. Raises
   /// Refusal: not_found, too_large, unavailable, failed.
-  [[nodiscard]] virtual std::shared_ptr<const ServedModel> model(std::string_view name) = 0;
+  [[nodiscard]] virtual std::shared_ptr<const ServedModel> model(std::string_view name,
+                                                                 const std::function<bool()>& open = {}) = 0;
   /// Unloads a model once its answers have ended; false: it was not loaded. Raises not_found.
   virtual bool unload(std::string_view name) = 0;
   /// How long a model stays in memory after its last answer; empty: until memory is needed.
   virtual void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) = 0;
-  /// Puts a job into the queue. Raises Refusal: too_long, too_large, busy, unavailable, not_found; invalid for a
+  /// Puts a job into the queue, which all models share. The answer runs to its end, also where nobody reads it, until
+  /// Answer::cancel(). Raises Refusal: too_long, too_large, busy, unavailable, not_found; invalid for a
   /// prompt without tokens, a slot that does not exist, and options of the sampler that are out of range.
   [[nodiscard]] virtual std::shared_ptr<Answer> submit(Job job) = 0;
   /// Saves, restores or erases a slot, and waits until that is done, between two steps. A file is whole or not

@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -99,7 +100,7 @@ class Threads final : public httplib::TaskQueue {
       return;
     }
     jobs_.push_back(std::move(connection));
-    if (idle_ < jobs_.size() && threads_.size() < max_) threads_.emplace_back([this] { work(); });
+    if (idle_ < jobs_.size() && threads_.size() < max_) add_thread();
     lock.unlock();
     filled_.notify_one();
   }
@@ -119,6 +120,14 @@ class Threads final : public httplib::TaskQueue {
   }
 
  private:
+  /// Where the system has no thread for it, a connection waits for another one to end.
+  void add_thread() {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw;
+    }
+  }
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {

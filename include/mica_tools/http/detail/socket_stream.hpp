@@ -60,25 +60,27 @@ class SocketStream final : public httplib::Stream {
       if (left.count() <= 0 || ending_) return false;
       pollfd waits{socket_, POLLIN, 0};
       const int ready = ::poll(&waits, 1, static_cast<int>(std::min(left.count(), ending_is_noticed_ms)));
-      if (ready > 0) return (waits.revents & (POLLERR | POLLNVAL)) == 0 && alive();
+      if (ready > 0) return (waits.revents & (POLLERR | POLLNVAL)) == 0 && readable();
       if (ready < 0 && errno != EINTR) return false;
     }
     return true;
   }
   /// Whether the client is still there: it has neither closed nor half closed the connection.
   [[nodiscard]] bool alive() const noexcept {
-    char byte = 0;
-    const ssize_t n = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+#ifdef POLLRDHUP  // seen behind bytes that were not read yet
+    pollfd ends{socket_, POLLRDHUP, 0};
+    if (::poll(&ends, 1, 0) > 0) return false;
+#endif
+    return readable();
   }
 
   RequestBody body = {};  // of the request that is read
 
   // Required by httplib::Stream
-  bool is_readable() const { return begin_ != end_ || alive(); }
-  bool is_writable() const { return alive(); }
+  bool is_readable() const { return begin_ != end_ || readable(); }
+  bool is_writable() const { return readable(); }
   bool wait_readable() const { return true; }
-  bool wait_writable() const { return alive(); }
+  bool wait_writable() const { return readable(); }
   ssize_t read(char* to, std::size_t size) {
     if (begin_ == end_ && !fill()) return -1;
     const std::size_t n = std::min(size, end_ - begin_);
@@ -89,11 +91,12 @@ class SocketStream final : public httplib::Stream {
   ssize_t write(const char* bytes, std::size_t size) {
     if (abandoned_) return -1;
     std::size_t done = 0;
-    const auto deadline = Clock::now() + write_time_;
+    auto deadline = Clock::now() + write_time_;
     while (done < size) {
       const ssize_t n = ::send(socket_, bytes + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n > 0) {
         done += static_cast<std::size_t>(n);
+        deadline = Clock::now() + write_time_;  // it reads
       } else if (!retry(POLLOUT, [&] { return deadline; })) {
         return -1;
       }
@@ -108,6 +111,12 @@ class SocketStream final : public httplib::Stream {
  private:
   static constexpr std::int64_t ending_is_noticed_ms = 200;
 
+  /// Whether there are bytes to read, or may be some later.
+  [[nodiscard]] bool readable() const noexcept {
+    char byte = 0;
+    const ssize_t n = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+  }
   [[nodiscard]] bool fill() {
     const auto deadline = [this] { return read_deadline(); };
     while (bytes_ > 0 && Clock::now() < deadline()) {
