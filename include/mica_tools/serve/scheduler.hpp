@@ -105,6 +105,7 @@ class Scheduler final : public Service {
   // The thread of run()
   void wait_for_work();
   void take_inbox();
+  [[nodiscard]] std::uint64_t unbooked() const;
   void book_process();
   bool release_measured();
   void do_slots();
@@ -440,39 +441,36 @@ inline void Scheduler::take_inbox() {
   in_queue_ -= left;
 }
 
-/// Books what was measured, up to whole MiB. What running answers will need is left to them.
+/// Bytes of the process that the ledger does not have, in whole MiB, with some for what comes until the next call.
+inline std::uint64_t Scheduler::unbooked() const {
+  const std::uint64_t all = options_.resident_bytes() + plan::any_process_bytes / 2;
+  const std::uint64_t known = ledger_->used() - process_.bytes() + options_.process_bytes;
+  return round_up(all - std::min(all, known), std::uint64_t{1} << 20);
+}
+
+/// Books what was measured. Running answers keep what they have reserved, and no prefix is dropped in vain: where all
+/// of them are not enough, what is left is booked.
 inline void Scheduler::book_process() {
-  constexpr std::uint64_t unit = std::uint64_t{1} << 20;
   constexpr std::chrono::milliseconds pause(5);
   constexpr std::chrono::seconds between_releases(1);
   if (!options_.resident_bytes || Clock::now() - measured_at_ < pause) return;
   measured_at_ = Clock::now();
-  const auto unbooked = [&] {
-    const std::uint64_t all = options_.resident_bytes();
-    const std::uint64_t known = ledger_->used() - process_.bytes() + options_.process_bytes;
-    const std::uint64_t beyond =
-        all + plan::any_process_bytes / 2;  // room for what comes until the next call
-    return round_up(beyond - std::min(beyond, known), unit);
-  };
   std::uint64_t more = unbooked();
-  if (more > plan::any_process_bytes && options_.release_memory &&
-      measured_at_ - released_at_ > between_releases) {
+  const bool much = more > plan::any_process_bytes && measured_at_ - released_at_ > between_releases;
+  if (much && options_.release_memory) {
     released_at_ = measured_at_;
     options_.release_memory();
     more = unbooked();
   }
-  // As much as there is, where that is not enough: then no prefix is dropped in vain.
-  const std::uint64_t left = ledger_->left() + process_.bytes() - options_.process_bytes;
-  const std::uint64_t most = left + prefix_bytes() - std::min(left + prefix_bytes(), reserved());
-  const std::uint64_t bytes =
-      options_.process_bytes + (more > most ? std::min(more, left - std::min(left, reserved())) : more);
-  const auto missing = [&] { return bytes - std::min(bytes, process_.bytes()) + reserved(); };
-  for (const auto& entry : entries_) {
-    while (bytes > process_.bytes() && ledger_->left() < missing() && entry->engine &&
-           entry->engine->drop_prefix()) {
+  const auto free = [&] {
+    const std::uint64_t left = ledger_->left() + process_.bytes() - options_.process_bytes;
+    return left - std::min(left, reserved());
+  };
+  if (more <= free() + prefix_bytes()) {
+    while (more > free() && drop_any_prefix()) {
     }
   }
-  if (ledger_->left() >= missing() || bytes < process_.bytes()) static_cast<void>(process_.resize(bytes));
+  static_cast<void>(process_.resize(options_.process_bytes + std::min(more, free())));
 }
 
 /// Where nothing else could be freed and nothing runs: a measured number does not stop the server.
