@@ -8,12 +8,9 @@
 //   slot()   -> tasks between two steps  -> Engine
 #pragma once
 
-#include "mica/alloc/booking.hpp"
-#include "mica/alloc/budgeted.hpp"
-#include "mica/alloc/huge.hpp"
-#include "mica/base/bits.hpp"
 #include "mica_tools/serve/engine.hpp"
 #include "mica_tools/serve/loader.hpp"
+#include "mica_tools/serve/model_memory.hpp"
 #include "mica_tools/serve/service.hpp"
 
 #include <algorithm>
@@ -67,26 +64,8 @@ class Scheduler final : public Service {
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Entry = ModelEntry;
 
-  /// A model that can be asked for.
-  struct Entry {
-    ModelCard card;
-    // Under the mutex
-    std::shared_ptr<LoadedModel> loaded = {};
-    bool wanted = false;                  // some thread or job waits for it
-    std::size_t waiters = 0;              // threads in model()
-    bool unwanted = false;                // to be unloaded when its answers have ended
-    std::optional<Refusal> refusal = {};  // of the last load; until it is wanted again
-    std::optional<std::chrono::seconds> keep = {};
-    bool renewed = false;                         // its time begins anew
-    std::uint64_t memory_bytes = 0;               // of the model without answers
-    std::optional<std::int64_t> idle_since = {};  // seconds since 1970; empty: it has answers
-    std::uint64_t capacity = 0;                   // bytes for answers where no other model is loaded
-    // Of the scheduler's thread
-    std::unique_ptr<Engine> engine = {};
-    std::uint64_t bytes = 0;  // of a load; 0: not planned yet
-    Clock::time_point used = {};
-  };
   struct Queued {
     Entry* entry;
     Waiting waiting;
@@ -105,19 +84,12 @@ class Scheduler final : public Service {
   // The thread of run()
   void wait_for_work();
   void take_inbox();
-  [[nodiscard]] std::uint64_t unbooked() const;
-  void book_process();
-  bool release_measured();
   void do_slots();
   [[nodiscard]] SlotResult do_slot(const SlotTask& task);
   void load_wanted();
-  [[nodiscard]] bool make_room(const Entry& wanted);
   void load(Entry& entry);
   [[nodiscard]] bool unload_now(Entry& entry);
   void admit();
-  [[nodiscard]] std::uint64_t prefix_bytes() const noexcept;
-  [[nodiscard]] std::uint64_t freeable(const Entry& entry) const noexcept;
-  [[nodiscard]] bool free_for(const Entry& entry, std::uint64_t bytes);
   void step();
   [[nodiscard]] bool save_one();
   void save_while_idle();
@@ -125,15 +97,12 @@ class Scheduler final : public Service {
   void publish();
   void publish_in_time();
   void end_all();
-  [[nodiscard]] bool busy() const noexcept;
-  [[nodiscard]] bool drop_any_prefix() noexcept;
-  [[nodiscard]] std::uint64_t reserved() const noexcept;
 
   std::vector<std::unique_ptr<Entry>> entries_;
   Loader& loader_;
   std::shared_ptr<budget::Ledger> ledger_;
   SchedulerOptions options_;
-  alloc::Booking process_;
+  ModelMemory memory_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_;    // for run()
@@ -155,13 +124,14 @@ class Scheduler final : public Service {
   bool blocked_ = false;  // the first job of the queue has to wait for an answer or a model
   Clock::time_point active_ = Clock::now();  // the last time with an answer
   Clock::time_point published_at_ = {};
-  Clock::time_point measured_at_ = {};
-  Clock::time_point released_at_ = {};
 };
 
 inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
                             std::shared_ptr<budget::Ledger> ledger, const SchedulerOptions& options)
-    : loader_(loader), ledger_(std::move(ledger)), options_(options) {
+    : loader_(loader),
+      ledger_(std::move(ledger)),
+      options_(options),
+      memory_(entries_, *ledger_, options_, [this](Entry& entry) { return unload_now(entry); }) {
   MICA_CHECK(!cards.empty(), usage, "a server needs a model");
   MICA_CHECK(options.parallel > 0 && options.max_waiting > 0, usage,
              "a server needs SchedulerOptions::parallel and max_waiting of one at least");
@@ -173,15 +143,9 @@ inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
     entries_.back()->keep = options.keep_alive;
   }
   published_.budget_bytes = ledger_->limit();
-  constexpr auto account = budget::Account::process;
-  const std::uint64_t bytes = options_.process_bytes;
-  auto process = alloc::Booking::make(alloc::Budgeted<alloc::Huge>(*ledger_, account), account, bytes);
-  MICA_CHECK(process, budget, "the server itself needs ", bytes, " bytes, the budget is ", ledger_->limit(),
-             options_.memory_hint.empty() ? "" : "; ", options_.memory_hint);
-  process_ = *std::move(process);
 }
 
-inline Scheduler::Entry& Scheduler::find(std::string_view name) const {
+inline ModelEntry& Scheduler::find(std::string_view name) const {
   if (name.empty()) return *entries_.front();
   const auto at = std::find_if(entries_.begin(), entries_.end(),
                                [&](const auto& entry) { return entry->card.id == name; });
@@ -377,43 +341,26 @@ inline void Scheduler::run() {
   for (;;) {
     wait_for_work();
     take_inbox();
-    book_process();
+    memory_.book_process();
     do_slots();
     load_wanted();
     admit();
-    const bool was_busy = busy();
+    const bool was_busy = memory_.busy();
     step();
-    if (was_busy && !busy()) blocked_ = false;  // the next one need not wait for a wake-up
+    if (was_busy && !memory_.busy()) blocked_ = false;  // the next one need not wait for a wake-up
     save_while_idle();
     unload_in_time();
     publish_in_time();
     const std::lock_guard lock(mutex_);
-    if (stopping_ || (draining_ && in_queue_ == 0 && !busy())) break;
+    if (stopping_ || (draining_ && in_queue_ == 0 && !memory_.busy())) break;
   }
   end_all();
-}
-
-/// For a running answer whose own model has none.
-inline bool Scheduler::drop_any_prefix() noexcept {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto& entry) { return entry->engine && entry->engine->drop_prefix(); });
-}
-
-inline bool Scheduler::busy() const noexcept {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto& entry) { return entry->engine && entry->engine->busy(); });
-}
-
-inline std::uint64_t Scheduler::reserved() const noexcept {
-  std::uint64_t bytes = 0;
-  for (const auto& entry : entries_) bytes += entry->engine ? entry->engine->reserved() : 0;
-  return bytes;
 }
 
 /// Until there is something to do; at least twice a second, for models to be unloaded in time and clients
 /// that disconnect.
 inline void Scheduler::wait_for_work() {
-  if (busy() || (!queue_.empty() && !blocked_)) return;
+  if (memory_.busy() || (!queue_.empty() && !blocked_)) return;
   std::unique_lock lock(mutex_);
   if (!inbox_.empty() || !slots_.empty() || stopping_ || (draining_ && in_queue_ == 0)) return;
   const auto wanted = [](const auto& entry) { return entry->wanted || entry->unwanted; };
@@ -439,43 +386,6 @@ inline void Scheduler::take_inbox() {
   const std::size_t left = std::erase_if(queue_, has_left);
   const std::lock_guard lock(mutex_);
   in_queue_ -= left;
-}
-
-/// Bytes of the process that the ledger does not have, in whole MiB, with some for what comes until the next call.
-inline std::uint64_t Scheduler::unbooked() const {
-  const std::uint64_t all = options_.resident_bytes() + plan::any_process_bytes / 2;
-  const std::uint64_t known = ledger_->used() - process_.bytes() + options_.process_bytes;
-  return round_up(all - std::min(all, known), std::uint64_t{1} << 20);
-}
-
-/// Books what was measured. Running answers keep what they have reserved, and no prefix is dropped in vain: where all
-/// of them are not enough, what is left is booked.
-inline void Scheduler::book_process() {
-  constexpr std::chrono::milliseconds pause(5);
-  constexpr std::chrono::seconds between_releases(1);
-  if (!options_.resident_bytes || Clock::now() - measured_at_ < pause) return;
-  measured_at_ = Clock::now();
-  std::uint64_t more = unbooked();
-  const bool much = more > plan::any_process_bytes && measured_at_ - released_at_ > between_releases;
-  if (much && options_.release_memory) {
-    released_at_ = measured_at_;
-    options_.release_memory();
-    more = unbooked();
-  }
-  const auto free = [&] {
-    const std::uint64_t left = ledger_->left() + process_.bytes() - options_.process_bytes;
-    return left - std::min(left, reserved());
-  };
-  if (more <= free() + prefix_bytes()) {
-    while (more > free() && drop_any_prefix()) {
-    }
-  }
-  static_cast<void>(process_.resize(options_.process_bytes + std::min(more, free())));
-}
-
-/// Where nothing else could be freed and nothing runs: a measured number does not stop the server.
-inline bool Scheduler::release_measured() {
-  return !busy() && process_.bytes() > options_.process_bytes && process_.resize(options_.process_bytes);
 }
 
 inline void Scheduler::do_slots() {
@@ -512,7 +422,8 @@ inline SlotResult Scheduler::do_slot(const SlotTask& task) {
   if (task.action == SlotAction::erase) return {entry.engine->erase_slot(task.slot), 0, 0};
   if (task.action == SlotAction::save) return entry.engine->save_slot(task.slot, path);
   const auto make_room = [&](std::uint64_t bytes) {
-    const std::uint64_t all = ledger_->left() + prefix_bytes(), taken = std::min(all, reserved());
+    const std::uint64_t all = ledger_->left() + memory_.prefix_bytes(),
+                        taken = std::min(all, memory_.reserved());
     if (bytes > all - taken)
       throw Refusal(Cause::too_large, join("the file needs ", bytes, " bytes of keys, values and states; ",
                                            all - taken, " are free beside models and answers"));
@@ -539,8 +450,8 @@ inline void Scheduler::load_wanted() {
         throw Refusal(Cause::too_large,
                       join(entry->card.id, ": needs ", entry->bytes, " bytes, the budget has ", max,
                            " for models", options_.memory_hint.empty() ? "" : "; ", options_.memory_hint));
-      stuck_ = !make_room(*entry) && !busy();
-      if (!stuck_ && ledger_->left() >= entry->bytes + reserved()) load(*entry);
+      stuck_ = !memory_.free_for_model(*entry) && !memory_.busy();
+      if (!stuck_ && ledger_->left() >= entry->bytes + memory_.reserved()) load(*entry);
     } catch (const Refusal& refusal) {
       const std::lock_guard lock(mutex_);
       entry->refusal = refusal;
@@ -559,31 +470,12 @@ inline void Scheduler::load_wanted() {
   }
 }
 
-/// Frees memory for a model: models without answers, the least recently used first, then prefixes.
-inline bool Scheduler::make_room(const Entry& wanted) {
-  const auto enough = [&] { return ledger_->left() >= wanted.bytes + reserved(); };
-  while (!enough()) {
-    Entry* oldest = nullptr;
-    for (const auto& entry : entries_) {
-      if (!entry->engine || entry->engine->busy()) continue;
-      if (oldest == nullptr || entry->used < oldest->used) oldest = entry.get();
-    }
-    if (oldest == nullptr || !unload_now(*oldest)) break;
-  }
-  for (const auto& entry : entries_) {
-    while (!enough() && entry->engine && entry->engine->drop_prefix()) {
-    }
-  }
-  if (!enough()) release_measured();
-  return enough();
-}
-
 inline void Scheduler::load(Entry& entry) {
   const std::uint64_t before = ledger_->used();
   auto loaded = loader_.load(entry.card, ledger_, options_.parallel);
   MICA_CHECK(loaded, failed, entry.card.id, ": the loader returned no model");
-  auto engine =
-      std::make_unique<Engine>(loaded, *ledger_, options_, metrics_, [this] { return drop_any_prefix(); });
+  auto engine = std::make_unique<Engine>(loaded, *ledger_, options_, metrics_,
+                                         [this] { return memory_.drop_any_prefix(); });
   const std::uint64_t base = ledger_->used() - before;
   MICA_CHECK(base > 0, failed, entry.card.id, ": the loader did not open it with OpenOptions::ledger");
   ++metrics_.loads;
@@ -619,7 +511,7 @@ inline void Scheduler::admit() {
     blocked_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->wanted; });
     if (blocked_ && !stuck_) return;  // stuck: a thread holds an idle model, and may wait for an answer of it
   }
-  std::uint64_t bytes = reserved();
+  std::uint64_t bytes = memory_.reserved();
   while (!queue_.empty()) {
     Queued& first = queue_.front();
     Entry& entry = *first.entry;
@@ -641,13 +533,13 @@ inline void Scheduler::admit() {
     std::uint64_t needed = 0;
     const Admission admission = entry.engine->admit(first.waiting, bytes, needed);
     if (admission == Admission::no_memory) {
-      const bool possible = ledger_->left() + freeable(entry) >= bytes + needed;
-      if (possible && free_for(entry, bytes + needed)) continue;
-      if (!possible && !busy()) {  // not even alone
+      const bool possible = ledger_->left() + memory_.freeable(entry) >= bytes + needed;
+      if (possible && memory_.free_for_answer(entry, bytes + needed)) continue;
+      if (!possible && !memory_.busy()) {  // not even alone
         ++metrics_.failed;
         end_waiting(first.waiting, entry.card.id,
                     join("the answer needs ", needed, " bytes, the memory budget has no more than ",
-                         ledger_->left() + freeable(entry), " for it; use a smaller max_tokens"),
+                         ledger_->left() + memory_.freeable(entry), " for it; use a smaller max_tokens"),
                     options_);
         queue_.pop_front();
         const std::lock_guard lock(mutex_);
@@ -664,48 +556,6 @@ inline void Scheduler::admit() {
     --in_queue_;
     entry.idle_since.reset();  // also where the answer ends before the next look at it
   }
-}
-
-/// Bytes of keys, values and states that only prefixes have: those of running answers are not among them.
-inline std::uint64_t Scheduler::prefix_bytes() const noexcept {
-  using budget::Account;
-  std::uint64_t all = 0, held = 0;
-  for (const Account account : {Account::kv, Account::state, Account::checkpoints})
-    all += ledger_->used(account);
-  for (const auto& entry : entries_) held += entry->engine ? entry->engine->held() : 0;
-  return all - std::min(all, held);
-}
-
-/// Bytes that can be freed for an answer of `entry`: prefixes, other models without answers, measured ones.
-inline std::uint64_t Scheduler::freeable(const Entry& entry) const noexcept {
-  std::uint64_t bytes = prefix_bytes() + (busy() ? 0 : process_.bytes() - options_.process_bytes);
-  for (const auto& each : entries_) {
-    if (each->engine && each.get() != &entry && !each->engine->busy()) bytes += each->memory_bytes;
-  }
-  return bytes;
-}
-
-/// Frees memory until `bytes` are left for an answer of `entry`: prefixes first, then other models without answers;
-/// both from the model that was used least recently. Frees nothing if all of them are not enough. False: nothing
-/// was freed, or less than that.
-inline bool Scheduler::free_for(const Entry& entry, std::uint64_t bytes) {
-  const auto idle = [&](const Entry& each) { return &each != &entry && !each.engine->busy(); };
-  if (ledger_->left() + freeable(entry) < bytes) return false;
-  std::vector<Entry*> loaded;
-  for (const auto& each : entries_) {
-    if (each->engine) loaded.push_back(each.get());
-  }
-  std::sort(loaded.begin(), loaded.end(), [](const Entry* a, const Entry* b) { return a->used < b->used; });
-  const auto enough = [&] { return ledger_->left() >= bytes; };
-  bool freed = false;
-  for (Entry* each : loaded) {
-    while (!enough() && each->engine->drop_prefix()) freed = true;
-  }
-  for (Entry* each : loaded) {
-    if (!enough() && idle(*each)) freed = unload_now(*each) || freed;
-  }
-  if (!enough()) freed = release_measured() || freed;
-  return freed && enough();
 }
 
 inline void Scheduler::step() {
@@ -738,7 +588,7 @@ inline bool Scheduler::save_one() {
 /// One after the other, so that a request waits for one of them at most.
 inline void Scheduler::save_while_idle() {
   constexpr std::chrono::seconds idle{1};
-  if (busy() || !queue_.empty()) active_ = Clock::now();
+  if (memory_.busy() || !queue_.empty()) active_ = Clock::now();
   if (options_.state.empty() || Clock::now() - active_ < idle) return;
   const auto has_work = [this] {
     const std::lock_guard lock(mutex_);
@@ -774,7 +624,7 @@ inline void Scheduler::unload_in_time() {
 /// Where nothing runs, a snapshot has been asked for, or the last one is old: it has a line for each answer.
 inline void Scheduler::publish_in_time() {
   constexpr std::chrono::milliseconds old{25};
-  const bool due = !busy() || Clock::now() - published_at_ >= old;
+  const bool due = !memory_.busy() || Clock::now() - published_at_ >= old;
   if (!due) {
     const std::lock_guard lock(mutex_);
     if (!asked_) return;
@@ -796,7 +646,7 @@ inline void Scheduler::publish() {
     now.disk_read_bytes += entry->loaded->model().transformer().reads().bytes;
     entry->engine->describe(now.answers);
   }
-  now.shared_bytes = prefix_bytes();
+  now.shared_bytes = memory_.prefix_bytes();
   for (const Queued& queued : queue_) {
     const Job& job = queued.waiting.job;
     now.answers.push_back({queued.waiting.id, queued.entry->card.id, job.prompt.tokens.size(), 0, 0, 0,
