@@ -106,6 +106,7 @@
 #include "mica_tools/serve/loaded_model.hpp"
 #include "mica_tools/serve/loader.hpp"
 #include "mica_tools/serve/metrics.hpp"
+#include "mica_tools/serve/model_memory.hpp"
 #include "mica_tools/serve/options.hpp"
 #include "mica_tools/serve/refusal.hpp"
 #include "mica_tools/serve/scheduler.hpp"
