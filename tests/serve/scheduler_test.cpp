@@ -55,6 +55,14 @@ std::string alone(const Job& job) {
   return text;
 }
 
+/// A budget in which one of two models fits, and both together do not.
+std::uint64_t for_one_of_two() {
+  ModelCard card;
+  card.path = fairy;
+  const std::uint64_t one = FileLoader(256).bytes(card);
+  return plan::any_process_bytes + one + one / 2;
+}
+
 void wait_until_one_runs(const Scheduler& scheduler) {
   for (;;) {
     const auto answers = scheduler.snapshot().answers;
@@ -223,11 +231,7 @@ TEST_CASE("a model too large for the budget is refused before it is opened") {
 }
 
 TEST_CASE("models are unloaded for each other, and come back with the same answers") {
-  FileLoader loader(256);
-  ModelCard card;
-  card.path = fairy;
-  const std::uint64_t one = loader.bytes(card, 0);
-  Running server({fairy, fairy}, plan::any_process_bytes + one + one / 2);
+  Running server({fairy, fairy}, for_one_of_two());
   const std::string expected = alone(job_of(server.scheduler.model("0"), "The old king", 20));
   for (const char* const name : {"0", "1", "0", "1"}) {
     const Collected answer =
@@ -242,11 +246,7 @@ TEST_CASE("models are unloaded for each other, and come back with the same answe
 }
 
 TEST_CASE("requests that wait do not keep a model in memory, for which others wait") {
-  FileLoader loader(256);
-  ModelCard card;
-  card.path = fairy;
-  const std::uint64_t one = loader.bytes(card, 0);
-  Running server({fairy, fairy}, plan::any_process_bytes + one + one / 2, {.parallel = 1});
+  Running server({fairy, fairy}, for_one_of_two(), {.parallel = 1});
   Router router;
   add_llama(router, server.scheduler, {});
   add_ollama(router, server.scheduler, {});
@@ -273,11 +273,7 @@ TEST_CASE("requests that wait do not keep a model in memory, for which others wa
 }
 
 TEST_CASE("a client that waits for a model and disconnects is not waited for") {
-  FileLoader loader(256);
-  ModelCard card;
-  card.path = fairy;
-  const std::uint64_t one = loader.bytes(card, 0);
-  Running server({fairy, fairy}, plan::any_process_bytes + one + one / 2);
+  Running server({fairy, fairy}, for_one_of_two());
   const auto long_one = server.scheduler.submit(job_of(server.scheduler.model("0"), "The old king", 200));
   CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.model("1", [] { return false; })); }),
            Cause::unavailable, "disconnected"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the fields of a JSON object, each by name and type. What is neither read nor accepted by name is refused by
-// name: no option is ignored because nobody knew it. Not here: what fields mean.
+// name, so an option that the server does not know is never ignored. Not here: what fields mean.
 #pragma once
 
 #include "mica_tools/serve/refusal.hpp"

@@ -84,42 +84,39 @@ class Router {
   std::vector<Route> routes_;
 };
 
-namespace detail {
-
-/// Whether an object has more members than `max`. An ordered object compares each new name with all before it.
-[[nodiscard]] inline bool has_more_members(std::string_view json, std::size_t max) {
-  std::vector<std::size_t> members;  // of the open arrays and objects
-  return io::detail::any_outside_texts(json, [&](char c) {
-    if (c == '[' || c == '{') members.push_back(0);
-    if ((c == ']' || c == '}') && !members.empty()) members.pop_back();
-    return c == ':' && !members.empty() && ++members.back() > max;
-  });
-}
-
-/// Whether a text has more values than `max`, weighed as max_json_values says.
-[[nodiscard]] inline bool has_more_values(std::string_view json, std::size_t max) {
-  return io::detail::any_outside_texts(json, [max, sum = std::size_t{0}](char c) mutable {
-    sum += c == ',' ? 1 : c == '"' || c == '[' || c == '{' ? 4 : 0;
-    return sum > max;
-  });
-}
-
-}  // namespace detail
-
 inline constexpr std::size_t max_json_members = 1024;  // of one object in a request
 /// Of a request: a comma is one, a text, an array or an object four, by the memory that they take.
 inline constexpr std::size_t max_json_values = std::size_t{1} << 18;
+
+namespace detail {
+
+/// Raises ErrorCode::usage for more than max_json_members or max_json_values. An ordered object compares each new
+/// name with all before it, and a tree of values takes many times the bytes of its text. What nests too deep is left
+/// to parse_json().
+inline void check_amount(std::string_view json) {
+  std::vector<std::size_t> members;  // of the open arrays and objects
+  std::size_t values = 0;
+  static_cast<void>(io::detail::any_outside_texts(json, [&](char c) {
+    const bool opens = c == '[' || c == '{';
+    if (opens) members.push_back(0);
+    if ((c == ']' || c == '}') && !members.empty()) members.pop_back();
+    if (c == ':' && !members.empty()) ++members.back();
+    values += opens || c == '"' ? 4 : c == ',' ? 1 : 0;
+    MICA_CHECK(members.empty() || members.back() <= max_json_members, usage,
+               "the body: an object has more than ", max_json_members, " members");
+    MICA_CHECK(values <= max_json_values, usage, "the body: more than ", max_json_values, " numbers, or ",
+               max_json_values / 4, " texts, arrays and objects");
+    return members.size() > io::max_json_depth;
+  }));
+}
+
+}  // namespace detail
 
 /// The body of a request. Raises Refusal (invalid) when it is no JSON, nests too deep, has an object with
 /// more than max_json_members, or more than max_json_values. Fields refuses what is no object.
 [[nodiscard]] inline Json parse_body(const HttpRequest& request) {
   try {
-    if (detail::has_more_members(request.body, max_json_members))
-      raise(ErrorCode::usage, "the body: an object has more than ", max_json_members, " members");
-    if (!io::detail::nests_deeper(request.body, io::max_json_depth) &&
-        detail::has_more_values(request.body, max_json_values))
-      raise(ErrorCode::usage, "the body: more than ", max_json_values, " numbers, or ", max_json_values / 4,
-            " texts, arrays and objects");
+    detail::check_amount(request.body);
     return io::parse_json<Json>(request.body, "the body", ErrorCode::usage);
   } catch (const Error& error) {
     throw Refusal(Cause::invalid, error.message());

@@ -61,7 +61,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Below zero: until memory is needed; 0: until the answers have ended. Fractions of a second are rounded up. Raises Refusal (invalid) for other values.
+/// Below zero: until memory is needed; 0: until the answers have ended. Fractions of a second are rounded up.
+/// Raises Refusal (invalid) for other values.
 [[nodiscard]] inline KeepAlive read_keep_alive(const Json& value) {
   std::optional<double> seconds;
   if (value.is_number()) seconds = value.get<double>();

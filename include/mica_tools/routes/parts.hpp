@@ -21,9 +21,9 @@
 namespace mica::serve {
 
 /// Splits one answer, and counts the tokens of its thoughts. It does not keep the model in memory, for which other
-/// models may wait: if the model was unloaded before a slow client has read the end, the count is an estimate. Limit: where the end of the thoughts and the
-/// beginning of the answer are one event, as for a client that reads slowly, scores of both are with the
-/// answer.
+/// models may wait: if the model was unloaded before a slow client has read the end, the count is an estimate.
+/// Limit: where the end of the thoughts and the beginning of the answer are one event, as for a client that reads
+/// slowly, scores of both are with the answer.
 class Parts {
  public:
   /// job: with its prompt; need not outlive it.

@@ -197,8 +197,8 @@ class Engine {
   std::list<Running> running_;  // addresses stay
   std::optional<StateFolder> state_;
   std::chrono::steady_clock::time_point save_after_ = {};  // after an error
-  std::set<std::uint64_t>
-      saved_;  // checksums of texts: each is saved once, also where the folder has no room for it
+  /// Checksums of texts: each is saved once, also where the folder has no room for it.
+  std::set<std::uint64_t> saved_;
 };
 
 /// Begins with a session file, if that has more of the prompt than the prefix cache.
@@ -213,8 +213,8 @@ inline void Engine::take_from_disk(Running& running) {
     saved.rewind(tokens);
     for (const TokenId id : saved.tokens()) running.sampler.accept(id);
     running.session = std::move(saved);
-  } catch (
-      const Error& error) {  // damaged; or there is no memory, or it is of other elements or a longer context
+  } catch (const Error& error) {
+    // Others than damaged files are kept: there may be no memory now, or it has other elements or a longer context.
     if (error.code() == ErrorCode::file) state_->forget(path);
   }
 }
@@ -308,8 +308,8 @@ inline void Engine::start(Running& running) {
 }
 
 inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::uint64_t& needed) {
-  const std::size_t rows =
-      model_->model().transformer().chunk();  // a step has a token of each answer at least
+  // A step has a token of each answer at least.
+  const std::size_t rows = model_->model().transformer().chunk();
   if (running_.size() >= std::min(options_.parallel, rows)) return Admission::all_parallel;
   const std::size_t end = end_of(waiting.job, model_->card().n_ctx);
   // Before anything is allocated: what it needs if it shares all that is known.

@@ -59,8 +59,8 @@ class ModelMemory {
   [[nodiscard]] std::uint64_t prefix_bytes() const noexcept;
   /// Bytes that can be freed for an answer of `entry`: prefixes, other models without answers, measured ones.
   [[nodiscard]] std::uint64_t freeable(const ModelEntry& entry) const noexcept;
-  /// Drops a prefix of any model; false: there is none.
-  bool drop_any_prefix() noexcept;
+  /// Drops a prefix of the model that was used least recently of those that have one; false: there is none.
+  bool drop_prefix() noexcept;
   /// Frees memory for a model that is to be loaded: models without answers, the least recently used first, then
   /// prefixes. False: that was not enough.
   [[nodiscard]] bool free_for_model(const ModelEntry& wanted);
@@ -76,6 +76,8 @@ class ModelMemory {
   using Clock = std::chrono::steady_clock;
 
   [[nodiscard]] std::uint64_t unbooked() const;
+  template <class Enough>
+  bool unload_until(Enough&& enough, const ModelEntry* kept);
   bool release_measured();
 
   const Entries& entries_;
@@ -118,24 +120,35 @@ inline std::uint64_t ModelMemory::prefix_bytes() const noexcept {
   return all - std::min(all, held);
 }
 
-inline bool ModelMemory::drop_any_prefix() noexcept {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto& entry) { return entry->engine && entry->engine->drop_prefix(); });
+inline bool ModelMemory::drop_prefix() noexcept {
+  ModelEntry* oldest = nullptr;
+  for (const auto& entry : entries_) {
+    if (!entry->engine || entry->engine->prefixes() == 0) continue;
+    if (oldest == nullptr || entry->used < oldest->used) oldest = entry.get();
+  }
+  return oldest != nullptr && oldest->engine->drop_prefix();
+}
+
+/// Unloads models without answers, but not `kept`, the least recently used first. False: none was unloaded.
+template <class Enough>
+bool ModelMemory::unload_until(Enough&& enough, const ModelEntry* kept) {
+  std::vector<ModelEntry*> idle;
+  for (const auto& each : entries_) {
+    if (each->engine && each.get() != kept && !each->engine->busy()) idle.push_back(each.get());
+  }
+  std::sort(idle.begin(), idle.end(),
+            [](const ModelEntry* a, const ModelEntry* b) { return a->used < b->used; });
+  bool unloaded = false;
+  for (ModelEntry* each : idle) {
+    if (!enough()) unloaded = unload_(*each) || unloaded;
+  }
+  return unloaded;
 }
 
 inline bool ModelMemory::free_for_model(const ModelEntry& wanted) {
   const auto enough = [&] { return ledger_.left() >= wanted.bytes + reserved(); };
-  while (!enough()) {
-    ModelEntry* oldest = nullptr;
-    for (const auto& entry : entries_) {
-      if (!entry->engine || entry->engine->busy()) continue;
-      if (oldest == nullptr || entry->used < oldest->used) oldest = entry.get();
-    }
-    if (oldest == nullptr || !unload_(*oldest)) break;
-  }
-  for (const auto& entry : entries_) {
-    while (!enough() && entry->engine && entry->engine->drop_prefix()) {
-    }
+  static_cast<void>(unload_until(enough, nullptr));
+  while (!enough() && drop_prefix()) {
   }
   if (!enough()) release_measured();
   return enough();
@@ -150,22 +163,11 @@ inline std::uint64_t ModelMemory::freeable(const ModelEntry& entry) const noexce
 }
 
 inline bool ModelMemory::free_for_answer(const ModelEntry& entry, std::uint64_t bytes) {
-  const auto idle = [&](const ModelEntry& each) { return &each != &entry && !each.engine->busy(); };
   if (ledger_.left() + freeable(entry) < bytes) return false;
-  std::vector<ModelEntry*> loaded;
-  for (const auto& each : entries_) {
-    if (each->engine) loaded.push_back(each.get());
-  }
-  std::sort(loaded.begin(), loaded.end(),
-            [](const ModelEntry* a, const ModelEntry* b) { return a->used < b->used; });
   const auto enough = [&] { return ledger_.left() >= bytes; };
   bool freed = false;
-  for (ModelEntry* each : loaded) {
-    while (!enough() && each->engine->drop_prefix()) freed = true;
-  }
-  for (ModelEntry* each : loaded) {
-    if (!enough() && idle(*each)) freed = unload_(*each) || freed;
-  }
+  while (!enough() && drop_prefix()) freed = true;
+  freed = unload_until(enough, &entry) || freed;
   if (!enough()) freed = release_measured() || freed;
   return freed && enough();
 }
@@ -194,7 +196,7 @@ inline void ModelMemory::book_process() {
     return left - std::min(left, reserved());
   };
   if (more <= free() + prefix_bytes()) {
-    while (more > free() && drop_any_prefix()) {
+    while (more > free() && drop_prefix()) {
     }
   }
   static_cast<void>(process_.resize(options_.process_bytes + std::min(more, free())));

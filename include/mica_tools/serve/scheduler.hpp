@@ -80,6 +80,7 @@ class Scheduler final : public Service {
   [[nodiscard]] std::uint64_t seconds_to_retry() const;
   void check_slot(std::size_t slot) const;
   void refuse_if_ending() const;
+  [[nodiscard]] bool models_change() const;
 
   // The thread of run()
   void wait_for_work();
@@ -90,6 +91,7 @@ class Scheduler final : public Service {
   void load(Entry& entry);
   [[nodiscard]] bool unload_now(Entry& entry);
   void admit();
+  void fail_first(const std::string& failure);
   void step();
   [[nodiscard]] bool save_one();
   void save_while_idle();
@@ -159,6 +161,12 @@ inline ModelEntry& Scheduler::find(std::string_view name) const {
 
 inline void Scheduler::refuse_if_ending() const {
   if (draining_) throw Refusal(Cause::unavailable, "the server is ending");
+}
+
+/// Whether a model is to be loaded or unloaded. Under the mutex.
+inline bool Scheduler::models_change() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& entry) { return entry->wanted || entry->unwanted; });
 }
 
 inline std::vector<ModelCard> Scheduler::models() const {
@@ -363,8 +371,7 @@ inline void Scheduler::wait_for_work() {
   if (memory_.busy() || (!queue_.empty() && !blocked_)) return;
   std::unique_lock lock(mutex_);
   if (!inbox_.empty() || !slots_.empty() || stopping_ || (draining_ && in_queue_ == 0)) return;
-  const auto wanted = [](const auto& entry) { return entry->wanted || entry->unwanted; };
-  if (std::any_of(entries_.begin(), entries_.end(), wanted)) {
+  if (models_change()) {
     work_.wait_for(lock, std::chrono::milliseconds(1));
     return;
   }
@@ -427,9 +434,7 @@ inline SlotResult Scheduler::do_slot(const SlotTask& task) {
     if (bytes > all - taken)
       throw Refusal(Cause::too_large, join("the file needs ", bytes, " bytes of keys, values and states; ",
                                            all - taken, " are free beside models and answers"));
-    for (const auto& each : entries_) {
-      while (ledger_->left() < taken + bytes && each->engine && each->engine->drop_prefix()) {
-      }
+    while (ledger_->left() < taken + bytes && memory_.drop_prefix()) {
     }
   };
   return entry.engine->restore_slot(task.slot, path, make_room);
@@ -475,7 +480,7 @@ inline void Scheduler::load(Entry& entry) {
   auto loaded = loader_.load(entry.card, ledger_, options_.parallel);
   MICA_CHECK(loaded, failed, entry.card.id, ": the loader returned no model");
   auto engine = std::make_unique<Engine>(loaded, *ledger_, options_, metrics_,
-                                         [this] { return memory_.drop_any_prefix(); });
+                                         [this] { return memory_.drop_prefix(); });
   const std::uint64_t base = ledger_->used() - before;
   MICA_CHECK(base > 0, failed, entry.card.id, ": the loader did not open it with OpenOptions::ledger");
   ++metrics_.loads;
@@ -521,12 +526,9 @@ inline void Scheduler::admit() {
         const std::lock_guard lock(mutex_);
         refusal.swap(entry.refusal);
         entry.wanted = !refusal;
-        if (refusal) --in_queue_;
       }
       if (!refusal) return;
-      ++metrics_.failed;
-      end_waiting(first.waiting, entry.card.id, refusal->message(), options_);
-      queue_.pop_front();
+      fail_first(refusal->message());
       continue;
     }
     entry.used = Clock::now();
@@ -536,14 +538,8 @@ inline void Scheduler::admit() {
       const bool possible = ledger_->left() + memory_.freeable(entry) >= bytes + needed;
       if (possible && memory_.free_for_answer(entry, bytes + needed)) continue;
       if (!possible && !memory_.busy()) {  // not even alone
-        ++metrics_.failed;
-        end_waiting(first.waiting, entry.card.id,
-                    join("the answer needs ", needed, " bytes, the memory budget has no more than ",
-                         ledger_->left() + memory_.freeable(entry), " for it; use a smaller max_tokens"),
-                    options_);
-        queue_.pop_front();
-        const std::lock_guard lock(mutex_);
-        --in_queue_;
+        fail_first(join("the answer needs ", needed, " bytes, the memory budget has no more than ",
+                        ledger_->left() + memory_.freeable(entry), " for it; use a smaller max_tokens"));
         continue;
       }
     }
@@ -556,6 +552,15 @@ inline void Scheduler::admit() {
     --in_queue_;
     entry.idle_since.reset();  // also where the answer ends before the next look at it
   }
+}
+
+/// The first job of the queue ends as failed.
+inline void Scheduler::fail_first(const std::string& failure) {
+  ++metrics_.failed;
+  end_waiting(queue_.front().waiting, queue_.front().entry->card.id, failure, options_);
+  queue_.pop_front();
+  const std::lock_guard lock(mutex_);
+  --in_queue_;
 }
 
 inline void Scheduler::step() {
@@ -592,9 +597,7 @@ inline void Scheduler::save_while_idle() {
   if (options_.state.empty() || Clock::now() - active_ < idle) return;
   const auto has_work = [this] {
     const std::lock_guard lock(mutex_);
-    const auto moves = [](const auto& entry) { return entry->wanted || entry->unwanted; };
-    return !inbox_.empty() || !slots_.empty() || draining_ ||
-           std::any_of(entries_.begin(), entries_.end(), moves);
+    return !inbox_.empty() || !slots_.empty() || draining_ || models_change();
   };
   while (!has_work() && save_one()) {
   }
@@ -641,11 +644,11 @@ inline void Scheduler::publish() {
   now.accounts = ledger_->accounts();
   for (const auto& entry : entries_) {
     if (!entry->engine) continue;
-    now.reserved_bytes += entry->engine->reserved();
     now.prefixes += entry->engine->prefixes();
     now.disk_read_bytes += entry->loaded->model().transformer().reads().bytes;
     entry->engine->describe(now.answers);
   }
+  now.reserved_bytes = memory_.reserved();
   now.shared_bytes = memory_.prefix_bytes();
   for (const Queued& queued : queue_) {
     const Job& job = queued.waiting.job;

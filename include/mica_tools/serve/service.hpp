@@ -70,8 +70,8 @@ class Service {
   virtual bool unload(std::string_view name) = 0;
   /// How long a model stays in memory after its last answer; empty: until memory is needed.
   virtual void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) = 0;
-  /// Puts a job into the queue, which all models share. The answer runs to its end, also where nobody reads it, until
-  /// Answer::cancel(). Raises Refusal: too_long, too_large, busy, unavailable, not_found; invalid for a
+  /// Puts a job into the queue, which all models share. The answer runs to its end even if nobody reads its events;
+  /// Answer::cancel() ends it. Raises Refusal: too_long, too_large, busy, unavailable, not_found; invalid for a
   /// prompt without tokens, a slot that does not exist, and options of the sampler that are out of range.
   [[nodiscard]] virtual std::shared_ptr<Answer> submit(Job job) = 0;
   /// Saves, restores or erases a slot, and waits until that is done, between two steps. A file is whole or not
