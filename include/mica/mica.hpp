@@ -32,6 +32,7 @@
 
 #include "mica/sample.hpp"   // from logits to a token
 #include "mica/text.hpp"     // from text to tokens and back
+#include "mica/constraint.hpp"  // which tokens may come next, so that a text is one of a language
 #include "mica/model.hpp"    // the transformer, composed from policies
 
 #include "mica/plan.hpp"     // what a model will need

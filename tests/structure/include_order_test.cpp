@@ -21,10 +21,10 @@ const std::vector<std::vector<std::string>> floors = {
     {"kernel"},
     {"paging", "kv"},
     {"block", "arch"},
-    {"sample", "text", "model"},
+    {"sample", "text", "constraint", "model"},
     {"plan", "runtime"},
-    {"json", "write", "encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace", "fit",
-     "hub", "chat", "serve", "http", "routes"},
+    {"json", "schema", "write", "encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace", "fit",
+     "hub", "chat", "calls", "serve", "http", "routes"},
 };
 
 // The rooms in reading order: one may include those before it and itself.

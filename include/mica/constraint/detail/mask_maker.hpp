@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The masks and the forced tokens of the states of a language, kept for the next time.
+#pragma once
+
+#include "mica/base/error.hpp"
+#include "mica/budget/account.hpp"
+#include "mica/budget/ledger.hpp"
+#include "mica/constraint/recognizer.hpp"
+#include "mica/constraint/token_mask.hpp"
+#include "mica/constraint/token_trie.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace mica::constraint::detail {
+
+/// Masks of a language over a vocabulary. Functions raise what Recognizer::step() raises. One thread at a time.
+class MaskMaker {
+ public:
+  static constexpr std::size_t kept_masks = 32;
+
+  MaskMaker(std::shared_ptr<const TokenTrie> tokens, Language language, const Limits& limits,
+            budget::Ledger* ledger)
+      : tokens_(std::move(tokens)),
+        limits_(limits),
+        booked_(ledger, limits.max_bytes),
+        language_(std::move(language)),
+        recognizer_(language_, limits) {}
+
+  [[nodiscard]] Recognizer& recognizer() noexcept { return recognizer_; }
+  [[nodiscard]] const TokenTrie& tokens() const noexcept { return *tokens_; }
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  void fail(const char* why) noexcept {
+    try {
+      failure_ = why;
+    } catch (...) {
+      failure_ = "no memory";  // short enough to need none
+    }
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return recognizer_.bytes() + masks_.size() * (tokens_->n_vocab() / 8) + uniform_.size() * 24;
+  }
+
+  /// Tokens after this state; valid until the next call.
+  [[nodiscard]] const TokenMask& mask(StateId state);
+  /// The state after these bytes.
+  [[nodiscard]] StateId after(StateId state, std::string_view bytes) {
+    for (const char c : bytes) {
+      if (state == StateId::dead) break;
+      state = recognizer_.step(state, static_cast<std::uint8_t>(c));
+    }
+    return state;
+  }
+  /// Tokens that follow with certainty.
+  [[nodiscard]] std::vector<TokenId> forced(StateId state);
+
+ private:
+  /// Bytes in a ledger.
+  class Booked {
+   public:
+    Booked(budget::Ledger* ledger, std::size_t bytes) : ledger_(ledger), bytes_(bytes) {
+      MICA_CHECK(ledger == nullptr || ledger->book(budget::Account::logits, bytes), budget,
+                 "a grammar needs ", bytes, " bytes for its states, the budget has ", ledger->left(),
+                 ": give it more, or the grammar a smaller limit");
+    }
+    Booked(const Booked&) = delete;
+    Booked& operator=(const Booked&) = delete;
+    ~Booked() {
+      if (ledger_ != nullptr) ledger_->release(budget::Account::logits, bytes_);
+    }
+
+   private:
+    budget::Ledger* ledger_;
+    std::size_t bytes_;
+  };
+
+  void fill(StateId state, TokenMask& mask);
+  [[nodiscard]] bool fill_by_slice(StateId state, std::size_t slice, TokenMask& mask);
+  void walk(const Trie& trie, StateId state, TokenMask& mask);
+  [[nodiscard]] StateId uniform(StateId state, std::size_t slice);
+  [[nodiscard]] StateId find_uniform(StateId state, const Slice& slice);
+  [[nodiscard]] bool no_character(StateId state, const Slice& slice);
+  [[nodiscard]] bool leads_to(StateId state, std::uint8_t first, std::uint8_t last, int more, StateId target);
+  [[nodiscard]] bool continues(std::string_view text, StateId state);
+  [[nodiscard]] std::vector<TokenId> tokens_of(std::string_view text);
+
+  std::shared_ptr<const TokenTrie> tokens_;
+  Limits limits_;
+  Booked booked_;
+  Language language_;
+  Recognizer recognizer_;
+  std::string failure_;
+  std::vector<std::pair<StateId, TokenMask>> masks_;  // kept_masks at most, the oldest is replaced
+  std::size_t next_mask_ = 0;
+  std::unordered_map<std::uint64_t, StateId> uniform_;  // by state and slice
+  std::array<StateId, Trie::max_bytes + 1> path_{};     // of a walk, by depth
+};
+
+inline const TokenMask& MaskMaker::mask(StateId state) {
+  for (const auto& [of, mask] : masks_) {
+    if (of == state) return mask;
+  }
+  if (masks_.size() < kept_masks) {
+    masks_.emplace_back(StateId::dead, TokenMask(tokens_->n_vocab()));
+    next_mask_ = masks_.size() - 1;
+  } else {
+    next_mask_ = (next_mask_ + 1) % kept_masks;
+  }
+  auto& [of, mask] = masks_[next_mask_];
+  mask.clear();
+  of = StateId::dead;  // while it is not complete
+  fill(state, mask);
+  of = state;
+  return mask;
+}
+
+inline void MaskMaker::fill(StateId state, TokenMask& mask) {
+  if (recognizer_.accepts(state)) {
+    for (const TokenId end : tokens_->ends()) mask.insert(end);
+  }
+  if (!recognizer_.can_continue(state)) return;
+  for (std::size_t slice = 0; slice < tokens_->slices().size(); ++slice) {
+    if (fill_by_slice(state, slice, mask)) return;
+  }
+  walk(tokens_->all(), state, mask);
+}
+
+/// False where characters of the slice are not alike in this state.
+inline bool MaskMaker::fill_by_slice(StateId state, std::size_t slice, TokenMask& mask) {
+  const Slice& tokens = tokens_->slices()[slice];
+  std::array<StateId, Slice::max_characters + 1> after;  // n characters
+  after[0] = state;
+  std::size_t n = 0;
+  for (; n < Slice::max_characters; ++n) {
+    after[n + 1] = uniform(after[n], slice);
+    if (after[n + 1] == StateId::dead) break;
+    if (after[n + 1] == after[n]) {
+      std::fill(after.begin() + static_cast<std::ptrdiff_t>(n) + 1, after.end(), after[n]);
+      mask |= tokens.up_to(Slice::max_characters);
+      for (std::size_t i = 0; i <= Slice::max_characters; ++i) walk(tokens.after(i), after[i], mask);
+      return true;
+    }
+  }
+  if (n == 0) return false;
+  if (n < Slice::max_characters && !no_character(after[n], tokens)) return false;
+  const std::size_t most = std::min(n, Slice::max_characters - 1);
+  mask |= tokens.up_to(most);
+  for (std::size_t i = 0; i <= most; ++i) walk(tokens.after(i), after[i], mask);
+  if (n == Slice::max_characters) walk(tokens.long_tokens(), state, mask);
+  return true;
+}
+
+inline void MaskMaker::walk(const Trie& trie, StateId state, TokenMask& mask) {
+  const auto nodes = trie.nodes();
+  const std::size_t before = recognizer_.size();
+  path_[0] = state;
+  for (std::size_t i = 0; i < nodes.size();) {
+    const Trie::Node& node = nodes[i];
+    const StateId next = recognizer_.step(path_[node.depth - 1], node.byte);
+    if (next == StateId::dead) {
+      i = node.next;
+      continue;
+    }
+    path_[node.depth] = next;
+    if (node.token != text::no_token) mask.insert(node.token);
+    ++i;
+    MICA_CHECK(recognizer_.size() - before <= limits_.max_new_states, limit, "a mask needs more than ",
+               limits_.max_new_states,
+               " states of the grammar: its repetitions or its ambiguity are too large");
+  }
+}
+
+/// The state after any one character of the slice, if it is the same for all; else dead.
+inline StateId MaskMaker::uniform(StateId state, std::size_t slice) {
+  const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(state)} * 4 + slice;
+  const auto known = uniform_.find(key);
+  if (known != uniform_.end()) return known->second;
+  const StateId found = find_uniform(state, tokens_->slices()[slice]);
+  uniform_.emplace(key, found);
+  return found;
+}
+
+inline StateId MaskMaker::find_uniform(StateId state, const Slice& slice) {
+  StateId target = StateId::dead;
+  for (std::uint8_t byte = 0; byte < 0x80; ++byte) {
+    if (!slice.contains(byte)) continue;
+    const StateId next = recognizer_.step(state, byte);
+    if (next == StateId::dead || (target != StateId::dead && next != target)) return StateId::dead;
+    target = next;
+  }
+  if (!slice.contains(0x80)) return target;
+  // The well-formed sequences of Unicode 15, table 3-7: [lead], [second], and others.
+  struct Sequence {
+    std::uint8_t first_lead, last_lead, first, last;
+    int more;
+  };
+  static constexpr Sequence sequences[] = {{0xC2, 0xDF, 0x80, 0xBF, 0}, {0xE0, 0xE0, 0xA0, 0xBF, 1},
+                                           {0xE1, 0xEC, 0x80, 0xBF, 1}, {0xED, 0xED, 0x80, 0x9F, 1},
+                                           {0xEE, 0xEF, 0x80, 0xBF, 1}, {0xF0, 0xF0, 0x90, 0xBF, 2},
+                                           {0xF1, 0xF3, 0x80, 0xBF, 2}, {0xF4, 0xF4, 0x80, 0x8F, 2}};
+  for (const Sequence& s : sequences) {
+    StateId checked = StateId::dead;
+    for (unsigned lead = s.first_lead; lead <= s.last_lead; ++lead) {
+      const StateId next = recognizer_.step(state, static_cast<std::uint8_t>(lead));
+      if (next == checked && next != StateId::dead) continue;
+      if (!leads_to(next, s.first, s.last, s.more, target)) return StateId::dead;
+      checked = next;
+    }
+  }
+  return target;
+}
+
+/// Whether a byte of [first, last] and `more` continuation bytes lead to the target, whichever they are.
+inline bool MaskMaker::leads_to(StateId state, std::uint8_t first, std::uint8_t last, int more,
+                                StateId target) {
+  if (state == StateId::dead) return false;
+  StateId checked = StateId::dead;
+  for (unsigned byte = first; byte <= last; ++byte) {
+    const StateId next = recognizer_.step(state, static_cast<std::uint8_t>(byte));
+    if (more == 0 && next != target) return false;
+    if (more == 0 || (next == checked && next != StateId::dead)) continue;
+    if (!leads_to(next, 0x80, 0xBF, more - 1, target)) return false;
+    checked = next;
+  }
+  return true;
+}
+
+/// Whether no character of the slice can follow.
+inline bool MaskMaker::no_character(StateId state, const Slice& slice) {
+  for (unsigned byte = 0; byte < 0x80; ++byte) {
+    if (slice.contains(byte) && recognizer_.step(state, static_cast<std::uint8_t>(byte)) != StateId::dead)
+      return false;
+  }
+  if (!slice.contains(0x80)) return true;
+  for (unsigned byte = 0xC2; byte <= 0xF4; ++byte) {
+    if (recognizer_.step(state, static_cast<std::uint8_t>(byte)) != StateId::dead) return false;
+  }
+  return true;
+}
+
+/// Whether a token begins with this text, and goes on with a byte that can follow.
+inline bool MaskMaker::continues(std::string_view text, StateId state) {
+  const auto nodes = tokens_->all().nodes();
+  std::size_t depth = 0, i = 0, end = nodes.size();
+  while (i < end && depth < text.size()) {
+    if (nodes[i].byte != static_cast<std::uint8_t>(text[depth])) {
+      i = nodes[i].next;
+      continue;
+    }
+    ++depth;
+    end = nodes[i].next;
+    ++i;
+  }
+  if (depth < text.size()) return false;
+  for (; i < end; i = nodes[i].next) {
+    if (recognizer_.step(state, nodes[i].byte) != StateId::dead) return true;
+  }
+  return false;
+}
+
+/// The tokens of a text that may name control tokens.
+inline std::vector<TokenId> MaskMaker::tokens_of(std::string_view text) {
+  std::vector<TokenId> out;
+  while (!text.empty()) {
+    const std::size_t mark = text.find('\xFF');
+    if (mark != 0) {
+      for (const TokenId id : tokens_->tokens_of(text.substr(0, mark))) out.push_back(id);
+      text.remove_prefix(std::min(mark, text.size()));
+      continue;
+    }
+    const std::size_t end = text.find(';');
+    if (end == std::string_view::npos) break;
+    TokenId id = 0;
+    for (const char digit : text.substr(1, end - 1)) id = id * 10 + static_cast<TokenId>(digit - '0');
+    out.push_back(id);
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+inline std::vector<TokenId> MaskMaker::forced(StateId state) {
+  static constexpr std::size_t max_text = 4096;  // bytes at once; the rest is forced after them
+  std::string text;
+  while (text.size() < max_text && !recognizer_.accepts(state)) {
+    const Recognizer::OneByte next = recognizer_.only_byte(state);
+    if (!next.found) break;
+    text.push_back(static_cast<char>(next.byte));
+    state = recognizer_.step(state, next.byte);
+  }
+  std::vector<TokenId> out;
+  const bool ends = recognizer_.accepts(state) && !recognizer_.can_continue(state);
+  std::string_view left = text;
+  for (const TokenId id : tokens_of(text)) {
+    // A token may be the beginning of one that reaches beyond the forced text: the model chooses.
+    if (!ends && continues(left, state)) break;
+    const std::string_view bytes = tokens_->bytes_of(id);
+    if (!left.starts_with(bytes)) break;
+    left.remove_prefix(bytes.size());
+    out.push_back(id);
+  }
+  if (ends && left.empty() && tokens_->end()) out.push_back(*tokens_->end());
+  return out;
+}
+
+}  // namespace mica::constraint::detail
