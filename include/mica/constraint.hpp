@@ -3,6 +3,7 @@
 // The room constraint: which tokens may come next, so that a text is one of a language.
 #pragma once
 
+#include "mica/constraint/any.hpp"
 #include "mica/constraint/byte_set.hpp"
 #include "mica/constraint/concept.hpp"
 #include "mica/constraint/expressions.hpp"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generating with the minimal model, tokenizer, sampler and sampler stage.
+// Generating with the minimal model, tokenizer, sampler, sampler stage, drafter and constraint.
 
 #include "mica/runtime/generate.hpp"
 
 #include "archetype/arch.hpp"
+#include "archetype/constraint.hpp"
 #include "archetype/drafter.hpp"
 #include "archetype/executor.hpp"
 #include "archetype/kernels.hpp"
@@ -13,6 +14,7 @@
 #include "archetype/sampler_stage.hpp"
 #include "archetype/tokenizer.hpp"
 #include "archetype/weight_format.hpp"
+#include "mica/runtime/batch.hpp"
 #include "mica/sample/chain.hpp"
 #include "mica/sample/stages.hpp"
 #include "model/run_model.hpp"
@@ -92,6 +94,38 @@ TEST_CASE("the minimal model, tokenizer and sampler stage generate a text") {
     CHECK(result.tokens[i] == *std::min_element(order.begin(), order.begin() + 3));
     static_cast<void>(feed(model, cache, std::span(result.tokens).subspan(i, 1), 8));
   }
+}
+
+TEST_CASE("the minimal constraint is kept, with drafts and without, alone and in a batch") {
+  const TinyModel tiny(bytes_recipe());
+  archetype::Executor executor;
+  Least model(tiny.document(), executor, {.n_ctx = 64, .chunk = 8, .logits_rows = 8, .log = {}});
+  const archetype::Tokenizer tokenizer;
+  const auto prompt = tokenizer.encode("prompt", {});
+  const auto on_text = [](std::string_view) { return true; };
+  Session session(model);
+  archetype::Sampler sampler;
+  archetype::Constraint constraint;
+  const auto result = generate(session, tokenizer, sampler, constraint, prompt, {.max_tokens = 20}, on_text);
+  REQUIRE(result.tokens.size() == 20);
+  CHECK(std::adjacent_find(result.tokens.begin(), result.tokens.end()) == result.tokens.end());
+
+  session.rewind(0);
+  archetype::Drafter drafter;
+  archetype::Constraint again;
+  const auto drafted =
+      generate(session, tokenizer, sampler, drafter, again, prompt, {.max_tokens = 20}, on_text);
+  CHECK(drafted.tokens == result.tokens);
+  CHECK(drafted.drafts.drafted == 0);  // each draft is the token before it
+
+  session.rewind(0);
+  archetype::Constraint third;
+  Batch<Least, archetype::Tokenizer, archetype::Sampler, NoDrafter, archetype::Constraint> batch(model,
+                                                                                                 tokenizer);
+  const auto id = batch.add(session, sampler, third, prompt, {.max_tokens = 20}, on_text);
+  while (batch.step()) {
+  }
+  CHECK(batch.remove(id).tokens == result.tokens);
 }
 
 TEST_CASE("a chain and a sampler of one's own go into generate") {

@@ -45,6 +45,7 @@ class Grammar {
     states_.push_back(maker_->recognizer().start());
   }
 
+  [[nodiscard]] constexpr bool active() const noexcept { return true; }
   [[nodiscard]] bool allowed(TokenMask& mask) noexcept {
     return guarded([&] { mask = maker_->mask(states_.back()); });
   }

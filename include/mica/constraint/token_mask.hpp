@@ -31,6 +31,10 @@ class TokenMask {
     MICA_ASSERT(id < size_);
     words_[id / 64] |= std::uint64_t{1} << (id % 64);
   }
+  void erase(TokenId id) noexcept {
+    MICA_ASSERT(id < size_);
+    words_[id / 64] &= ~(std::uint64_t{1} << (id % 64));
+  }
   void clear() noexcept { std::fill(words_.begin(), words_.end(), 0); }
   /// Adds the tokens of another set of the same size.
   TokenMask& operator|=(const TokenMask& other) noexcept {

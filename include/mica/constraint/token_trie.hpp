@@ -56,6 +56,11 @@ class Trie {
   explicit Trie(std::vector<TokenBytes> tokens);
 
   [[nodiscard]] std::span<const Node> nodes() const noexcept { return nodes_; }
+  /// Whether node i + 1, below `end`, has the text of node i, as in a vocabulary that has tokens for bytes too. Of
+  /// equal ones the last has the children.
+  [[nodiscard]] bool has_equal(std::size_t i, std::size_t end) const noexcept {
+    return nodes_[i].next == i + 1 && i + 1 < end && nodes_[i + 1].byte == nodes_[i].byte;
+  }
   [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.capacity() * sizeof(Node); }
 
  private:
@@ -296,7 +301,7 @@ inline std::vector<TokenId> TokenTrie::longest_tokens(std::string_view text) con
     TokenId best = text::no_token;
     std::size_t depth = 0;
     for (std::size_t i = 0, end = nodes.size(); i < end && depth < text.size();) {
-      if (nodes[i].byte != static_cast<std::uint8_t>(text[depth])) {
+      if (nodes[i].byte != static_cast<std::uint8_t>(text[depth]) || all_.has_equal(i, end)) {
         i = nodes[i].next;
         continue;
       }

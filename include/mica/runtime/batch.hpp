@@ -5,11 +5,14 @@
 //
 //   step   | a: 1 | b: 1 | c: prompt, 64 tokens |      | a: 1 | b: 1 | c: its last 20 |      | a: 1 | c: 1 | ...
 //
+// A decoding sequence with forced tokens has several in a step, as a prompt has.
+//
 // An answer is the one that generate() gives, with any other sequences; only memory may run short because of
 // them.
 #pragma once
 
 #include "mica/base/bits.hpp"
+#include "mica/constraint/concept.hpp"
 #include "mica/runtime/generation.hpp"
 #include "mica/runtime/prefix_cache.hpp"
 #include "mica/runtime/shared_step.hpp"
@@ -29,7 +32,8 @@ namespace mica {
 
 /// How a batch shares its steps.
 struct BatchOptions {
-  /// Tokens of all prompts in a step with a decoding sequence; without one they have the whole step.
+  /// Tokens of all prompts in a step with a decoding sequence, and forced tokens beside other sequences. A
+  /// prompt or an answer that is alone has the whole step.
   std::size_t prompt_tokens = 64;
   /// A sequence with the same beginning as another one waits until that was run, and takes it over
   /// (Session::adopt). For caches that share.
@@ -41,7 +45,8 @@ struct BatchOptions {
 /// Running answers. Model and tokenizer outlive it; open the model with as many logits_rows as there are
 /// sequences (with drafts: 1 + drafts for each), else the output matrix is read several times per step. One
 /// thread at a time.
-template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = NoDrafter>
+template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = NoDrafter,
+          Constraint C = NoConstraint>
 class Batch {
  public:
   /// The number of a member, and the function that gets its text and returns false to end it.
@@ -60,30 +65,38 @@ class Batch {
         shared_step_(model) {}
 
   /// A sequence joins at the next step: its session continues with a prompt of at least one token. The batch
-  /// uses session, sampler and drafter until the sequence is over or removed. on_text gets whole UTF-8
-  /// sequences, false stops it; it does not throw. Raises as generate(); ErrorCode::limit when as many
+  /// uses session, sampler, drafter and constraint until the sequence is over or removed. on_text gets whole
+  /// UTF-8 sequences, false stops it; it does not throw. Raises as generate(); ErrorCode::limit when as many
   /// sequences are there as a step has tokens.
-  Id add(Session<Model>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
+  Id add(Session<Model>& session, S& sampler, D& drafter, C& constraint, std::span<const TokenId> prompt,
          const GenerateOptions& options, OnText on_text) {
     MICA_CHECK(!prompt.empty(), usage, "a sequence of a batch needs a prompt of one token at least");
     MICA_CHECK(members_.size() < model_.chunk(), limit,
                "a batch has a token of a step for each sequence; steps of ", model_.chunk(),
                " tokens take no more");
-    members_.push_back(std::unique_ptr<Member>(
-        new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
+    members_.push_back(std::unique_ptr<Member>(new Member{
+        next_id_, {session, tokenizer_, sampler, drafter, constraint, prompt, options, std::move(on_text)}}));
     if ((options_.reuse_prefixes || prefixes_ != nullptr) && session.tokens().empty())
       find_prefix(*members_.back());
     return next_id_++;
   }
-  /// The same without drafts.
+  /// The same without a constraint, without drafts, and without both.
+  Id add(Session<Model>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
+         const GenerateOptions& options, OnText on_text) requires std::same_as<C, NoConstraint> {
+    return add(session, sampler, drafter, unconstrained_, prompt, options, std::move(on_text));
+  }
+  Id add(Session<Model>& session, S& sampler, C& constraint, std::span<const TokenId> prompt,
+         const GenerateOptions& options, OnText on_text) requires std::same_as<D, NoDrafter> {
+    return add(session, sampler, undrafted_, constraint, prompt, options, std::move(on_text));
+  }
   Id add(Session<Model>& session, S& sampler, std::span<const TokenId> prompt, const GenerateOptions& options,
-         OnText on_text) requires std::same_as<D, NoDrafter> {
-    return add(session, sampler, undrafted_, prompt, options, std::move(on_text));
+         OnText on_text) requires(std::same_as<D, NoDrafter>&& std::same_as<C, NoConstraint>) {
+    return add(session, sampler, undrafted_, unconstrained_, prompt, options, std::move(on_text));
   }
 
   /// Runs one step; false when every sequence is over. A sequence without memory ends, the others continue.
-  /// Raises ErrorCode::failed for logits that are not finite, naming the layer; the sequences with them are
-  /// over, the others have had their step.
+  /// Raises ErrorCode::failed for logits that are not finite, naming the layer, and ErrorCode::limit where a
+  /// constraint allows no token; the sequences with them are over, the others have had their step.
   bool step() {
     choose_tokens();
     feed();
@@ -93,6 +106,9 @@ class Batch {
                        [](const auto& member) { return !member->generation.over(); });
   }
 
+  /// Raises the error of a sequence that has failed: step() raises that of one sequence, and others may have
+  /// failed in the same step. Raises ErrorCode::usage for an unknown one.
+  void raise_if_failed(Id id) { (*find(id))->generation.raise_if_failed(); }
   /// Whether a sequence has ended. Raises ErrorCode::usage for an unknown one.
   [[nodiscard]] bool over(Id id) const { return (*find(id))->generation.over(); }
   /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for an unknown one.
@@ -120,7 +136,7 @@ class Batch {
  private:
   struct Member {
     Id id;
-    Generation<Model, Tokenizer, S, D, OnText> generation;
+    Generation<Model, Tokenizer, S, D, OnText, C> generation;
     Member* like = nullptr;  // the member with the same beginning, which will run it
     std::size_t common = 0;  // tokens of it
     std::vector<std::size_t> marks = {};
@@ -212,27 +228,38 @@ class Batch {
     return member.like != nullptr && !member.like->generation.over() &&
            member.like->generation.session().tokens().size() < member.common;
   }
-  /// One token for each decoding member, then drafts; of the remaining tokens the prompt that came first has a
-  /// quarter at least, and the prompts with the fewest unread tokens have the others.
+  /// One token for each decoding member, then drafts and forced tokens; of the remaining tokens the prompt that
+  /// came first has a quarter at least, and the prompts with the fewest unread tokens have the others. Each
+  /// member with forced tokens and all prompts as one have the same part of prompt_tokens, or more where others
+  /// need less.
   void choose_tokens() {
     turn_.clear();
     feeds_.clear();
     readers_.clear();
-    std::size_t writers = 0, left = model_.chunk();
+    std::size_t writers = 0, forced = 0, left = model_.chunk();
     for (const auto& member : members_) {
       take_prefix(*member);
       if (member->generation.over() || waits(*member)) continue;
-      if (member->generation.reads())
+      if (member->generation.reads()) {
         readers_.push_back(member.get());
-      else
+      } else {
         ++writers;
+        forced += member->generation.unfed() > 1 ? 1 : 0;
+      }
     }
-    const bool beside = writers > 0;
+    const std::size_t prompts = readers_.empty() ? 0 : 1;
+    std::size_t shared = left - writers;  // of prompts and forced tokens
+    if (writers > 0 && writers + prompts > 1) shared = std::min(shared, options_.prompt_tokens);
     for (const auto& member : members_) {
       if (member->generation.over() || member->generation.reads()) continue;
-      left -= ask(*member, left - --writers);
+      const bool several = member->generation.unfed() > 1;
+      std::size_t max = left - --writers;  // leaves one for each that follows
+      if (several) max = std::min(max, 1 + shared / (prompts + forced--));
+      const std::size_t taken = ask(*member, max);
+      left -= taken;
+      if (several && taken > 1) shared -= taken - 1;
     }
-    if (beside) left = std::min(left, options_.prompt_tokens);
+    left = std::min(left, shared);
     // One that waited for a member whose answer ask() ends is not among them: its turn is the next step.
     if (readers_.empty()) return;
     const Member* const oldest = readers_.front();
@@ -313,6 +340,7 @@ class Batch {
   PrefixCache<Model>* prefixes_;
   SharedStep<Model> shared_step_;
   NoDrafter undrafted_;
+  NoConstraint unconstrained_;
   Members members_;  // in the order in which they came
   Id next_id_ = 0;
   std::vector<Member*> readers_;                         // the members with a prompt to read in the step

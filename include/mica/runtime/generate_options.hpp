@@ -27,16 +27,16 @@ enum class OnFull : std::uint8_t {
 /// The end and the form of an answer. Functions are called on the thread that calls generate(), Batch or
 /// Chat; cancel may be set from any thread or a signal.
 struct GenerateOptions {
-  std::size_t max_tokens = 0;                 // 0: no maximum
-  bool stop_at_end = true;                    // at a token that ends a text or a turn
-  bool show_special = false;                  // control tokens appear as text
-  std::vector<std::string> stop = {};         // texts that end the answer and do not appear in it
-  OnFull on_full = OnFull::stop;              // what happens when the context is full
-  std::size_t keep_first = 0;                 // first tokens of the sequence that a shift keeps
-  std::size_t min_drafts = 0;                 // the minimum in each step; 0: chosen by DraftPace
+  std::size_t max_tokens = 0;          // 0: no maximum
+  bool stop_at_end = true;             // at a token that ends a text or a turn; always with a constraint
+  bool show_special = false;           // control tokens appear as text
+  std::vector<std::string> stop = {};  // texts that end the answer and do not appear in it
+  OnFull on_full = OnFull::stop;       // what happens when the context is full
+  std::size_t keep_first = 0;          // first tokens of the sequence that a shift keeps
+  std::size_t min_drafts = 0;          // the minimum in each step; 0: chosen by DraftPace
   const std::atomic<bool>* cancel = nullptr;  // read before each step: of a prompt, up to `chunk` tokens
   std::function<void()> between_steps = {};   // called before each step: a place for runtime/governed.hpp
-  /// Called with each sampled token, before its text is given; the ending one included.
+  /// Called with each token of the answer, before its text is given; the ending one included.
   std::function<void(const TokenScores&)> on_token = {};
   std::size_t top_tokens = 0;  // the number of most likely tokens that on_token gets
 };
@@ -63,7 +63,9 @@ enum class StopReason : std::uint8_t {
 /// An answer.
 struct GenerateResult {
   StopReason reason = StopReason::length;  // why it ended
-  std::vector<text::TokenId> tokens;       // sampled, the ending one included
+  std::vector<text::TokenId> tokens;       // sampled or forced, the ending one included
+  std::size_t forced = 0;                  // of these: forced by a constraint
+  std::size_t unfed = 0;                   // of these, the last ones: tokens that the session does not have
   Timings timings;                         // of prompt and answer, in seconds
   DraftCounts drafts;                      // how many were made and accepted
   std::size_t shifted = 0;                 // tokens that context shifts removed from the session

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Probabilities of the tokens of an answer: log softmax over the vocabulary of the logits as the model gave
-// them, before penalties, temperature and the other stages of a sampler. Computed when GenerateOptions::on_token
-// is set, and not otherwise.
+// them, before the mask of a constraint, penalties, temperature and the other stages of a sampler. Computed when
+// GenerateOptions::on_token is set, and not otherwise. A token that a constraint forces has no logits: its
+// probability is 1, and no other tokens are given.
 #pragma once
 
 #include "mica/sample/candidates.hpp"
@@ -21,10 +22,10 @@ struct ScoredToken {
   float log_probability = 0;  // at most 0
 };
 
-/// A sampled token, and the most likely ones at its position, the best first.
+/// A token of an answer, and the most likely ones at its position, the best first.
 struct TokenScores {
-  ScoredToken token;                 // the sampled one
-  std::span<const ScoredToken> top;  // valid until the call ends
+  ScoredToken token;                 // the sampled or forced one
+  std::span<const ScoredToken> top;  // valid until the call ends; empty for a forced one
 };
 
 namespace detail {

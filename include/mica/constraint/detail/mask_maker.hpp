@@ -85,6 +85,8 @@ class MaskMaker {
   };
 
   void fill(StateId state, TokenMask& mask);
+  [[nodiscard]] bool fill_by_likeness(StateId state, TokenMask& mask);
+  void correct(StateId state, StateId like, TokenMask& mask);
   [[nodiscard]] bool fill_by_slice(StateId state, std::size_t slice, TokenMask& mask);
   void walk(const Trie& trie, StateId state, TokenMask& mask);
   [[nodiscard]] StateId uniform(StateId state, std::size_t slice);
@@ -103,25 +105,23 @@ class MaskMaker {
   std::vector<std::pair<StateId, TokenMask>> masks_;  // kept_masks at most, the oldest is replaced
   std::size_t next_mask_ = 0;
   std::unordered_map<std::uint64_t, StateId> uniform_;  // by state and slice
-  std::array<StateId, Trie::max_bytes + 1> path_{};     // of a walk, by depth
+  std::array<StateId, Trie::max_bytes + 1> path_{}, like_path_{};  // of a walk, by depth
 };
 
 inline const TokenMask& MaskMaker::mask(StateId state) {
   for (const auto& [of, mask] : masks_) {
     if (of == state) return mask;
   }
+  TokenMask made(tokens_->n_vocab());
+  fill(state, made);
   if (masks_.size() < kept_masks) {
-    masks_.emplace_back(StateId::dead, TokenMask(tokens_->n_vocab()));
+    masks_.emplace_back(state, std::move(made));
     next_mask_ = masks_.size() - 1;
   } else {
     next_mask_ = (next_mask_ + 1) % kept_masks;
+    masks_[next_mask_] = {state, std::move(made)};
   }
-  auto& [of, mask] = masks_[next_mask_];
-  mask.clear();
-  of = StateId::dead;  // while it is not complete
-  fill(state, mask);
-  of = state;
-  return mask;
+  return masks_[next_mask_].second;
 }
 
 inline void MaskMaker::fill(StateId state, TokenMask& mask) {
@@ -132,7 +132,51 @@ inline void MaskMaker::fill(StateId state, TokenMask& mask) {
   for (std::size_t slice = 0; slice < tokens_->slices().size(); ++slice) {
     if (fill_by_slice(state, slice, mask)) return;
   }
-  walk(tokens_->all(), state, mask);
+  if (!fill_by_likeness(state, mask)) walk(tokens_->all(), state, mask);
+}
+
+/// A place where most characters lead to one state that is for free text: the first character of a name of
+/// which some are listed. The mask of that state is corrected where the two differ. False where there is none.
+inline bool MaskMaker::fill_by_likeness(StateId state, TokenMask& mask) {
+  constexpr std::string_view samples = "xQ7-";  // of which the most frequent next state is the free one
+  for (const char sample : samples) {
+    const StateId free = recognizer_.step(state, static_cast<std::uint8_t>(sample));
+    if (free == StateId::dead || free == state || uniform(free, 0) != free) continue;
+    TokenMask like = this->mask(free);
+    for (const TokenId end : tokens_->ends()) like.erase(end);
+    correct(state, free, like);
+    mask |= like;
+    return true;
+  }
+  return false;
+}
+
+/// Changes the mask of `like` to that of `state`, by a walk over the tokens for which their states differ.
+inline void MaskMaker::correct(StateId state, StateId like, TokenMask& mask) {
+  const auto nodes = tokens_->all().nodes();
+  path_[0] = state;
+  like_path_[0] = like;
+  for (std::size_t i = 0; i < nodes.size();) {
+    const Trie::Node& node = nodes[i];
+    const StateId next = recognizer_.step(path_[node.depth - 1], node.byte);
+    const StateId other = like_path_[node.depth - 1] == StateId::dead
+                              ? StateId::dead
+                              : recognizer_.step(like_path_[node.depth - 1], node.byte);
+    if (next == other) {
+      i = node.next;
+      continue;
+    }
+    if (next == StateId::dead) {
+      for (; i < node.next; ++i) {
+        if (nodes[i].token != text::no_token) mask.erase(nodes[i].token);
+      }
+      continue;
+    }
+    path_[node.depth] = next;
+    like_path_[node.depth] = other;
+    if (node.token != text::no_token) mask.insert(node.token);
+    ++i;
+  }
 }
 
 /// False where characters of the slice are not alike in this state.
@@ -253,7 +297,7 @@ inline bool MaskMaker::continues(std::string_view text, StateId state) {
   const auto nodes = tokens_->all().nodes();
   std::size_t depth = 0, i = 0, end = nodes.size();
   while (i < end && depth < text.size()) {
-    if (nodes[i].byte != static_cast<std::uint8_t>(text[depth])) {
+    if (nodes[i].byte != static_cast<std::uint8_t>(text[depth]) || tokens_->all().has_equal(i, end)) {
       i = nodes[i].next;
       continue;
     }

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the cases of a need to shapes: what an object or an array of a case consists of, with the needs of its
+// members and items by number. A need, a member or an item that no value can meet is found here and left out,
+// so that a text never comes to a point from which it cannot be finished.
+#pragma once
+
+#include "mica_tools/schema/cases.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::schema {
+
+/// A member that keywords name.
+struct NamedMember {
+  std::string name;
+  NeedId need;
+  bool required;
+};
+/// Members by an expression of their names, as they stand between quotes.
+struct OtherMembers {
+  ExprId names;
+  NeedId need;
+};
+/// A member that must be there, by one of several expressions of names.
+struct ObligedMember {
+  std::vector<OtherMembers> ways;
+};
+/// An object.
+struct ObjectShape {
+  std::vector<NamedMember> named;    // in the order of the schema
+  std::vector<OtherMembers> others;  // names that are not among them
+  std::vector<ObligedMember> obliged;
+  Counts count;
+};
+
+/// Items that meet a literal, counted.
+struct CountedItems {
+  Literal value;
+  Counts count;
+  std::uint64_t from;
+};
+/// An array.
+struct ArrayShape {
+  std::vector<Literals> first;  // needs of the first items
+  Literals others;              // of all others
+  std::vector<CountedItems> counted;
+  Counts count;
+  bool unique = false;
+  SchemaId unique_at = 0;
+};
+
+/// The values of one case, or of several that are not arrays or objects.
+struct Shape {
+  ExprId scalar = ExprId::none;  // as JSON text
+  std::optional<ObjectShape> object;
+  std::optional<ArrayShape> array;
+  std::vector<const Json*> values;  // arrays and objects that are given
+};
+
+/// Shapes of needs. One thread at a time.
+class Shapes {
+ public:
+  static constexpr std::size_t max_patterns = 8;    // of names in one object: their combinations are tried
+  static constexpr int max_depth = 1000;            // of needs that need each other
+
+  Shapes(Cases& cases, Strings& strings, Expressions& expressions)
+      : cases_(cases), strings_(strings), numbers_(expressions), x_(expressions) {}
+
+  /// The shapes that have values. Raises what Cases::cases() raises.
+  [[nodiscard]] const std::vector<Shape>& of(NeedId need);
+  /// Whether any value meets the need.
+  [[nodiscard]] bool lives(NeedId need) { return state(need, 0) == Life::lives; }
+  [[nodiscard]] Cases& cases() noexcept { return cases_; }
+  /// Strings that meet the literals, between quotes.
+  [[nodiscard]] ExprId strings(const Literals& literals);
+  /// All values of a need, if they are listed: constants, booleans, null.
+  [[nodiscard]] std::optional<std::vector<std::string>> listed(NeedId need);
+
+ private:
+  enum class Life : std::uint8_t { unknown, open, lives, dead };
+
+  [[nodiscard]] const std::vector<Shape>& raw(NeedId need);
+  [[nodiscard]] Life state(NeedId need, int depth);
+  [[nodiscard]] bool lives(const Shape& shape, int depth);
+  [[nodiscard]] bool object_lives(const ObjectShape& object, int depth);
+  [[nodiscard]] bool array_lives(const ArrayShape& array, int depth);
+  [[nodiscard]] Shape shape_of(const Case& at);
+  [[nodiscard]] ExprId scalar_of(const Case& at);
+  [[nodiscard]] std::optional<ObjectShape> object_of(const ObjectNeed& need);
+  void add_others(const ObjectNeed& need, const std::vector<std::string>& names, ObjectShape& out);
+  void add_class(const ObjectNeed& need, const std::vector<std::string>& patterns, std::size_t found,
+                 ExprId unnamed, ObjectShape& out);
+  [[nodiscard]] std::vector<std::string> patterns_of(const ObjectNeed& need) const;
+  [[nodiscard]] std::optional<Literals> other_member(const ObjectNeed& need,
+                                                     const std::vector<std::string>& patterns, std::size_t found);
+  [[nodiscard]] std::optional<ArrayShape> array_of(const ArrayNeed& need);
+  [[nodiscard]] Literals item_of(const ArrayNeed& need, std::uint64_t i);
+  void prune(Shape& shape);
+
+  Cases& cases_;
+  Strings& strings_;
+  Numbers numbers_;
+  Expressions& x_;
+  std::vector<std::unique_ptr<std::vector<Shape>>> shapes_;  // by need
+  std::vector<Life> life_;
+  std::vector<bool> pruned_;
+  bool assumed_ = false;  // whether an answer depends on a need that is open
+};
+
+inline const std::vector<Shape>& Shapes::raw(NeedId need) {
+  if (shapes_.size() <= need) shapes_.resize(cases_.size());
+  if (shapes_[need] == nullptr) {
+    auto made = std::make_unique<std::vector<Shape>>();
+    Shape scalars;
+    std::vector<ExprId> parts;
+    for (const Case& at : cases_.cases(need)) {
+      Shape shape = shape_of(at);
+      parts.push_back(shape.scalar);
+      scalars.values.insert(scalars.values.end(), shape.values.begin(), shape.values.end());
+      if (shape.object || shape.array) {
+        shape.scalar = ExprId::none;
+        shape.values.clear();
+        made->push_back(std::move(shape));
+      }
+    }
+    scalars.scalar = x_.alt(std::move(parts));
+    if (scalars.scalar != ExprId::none || !scalars.values.empty()) made->push_back(std::move(scalars));
+    if (shapes_.size() <= need) shapes_.resize(cases_.size());
+    shapes_[need] = std::move(made);
+  }
+  return *shapes_[need];
+}
+
+inline const std::vector<Shape>& Shapes::of(NeedId need) {
+  static_cast<void>(raw(need));
+  if (pruned_.size() <= need) pruned_.resize(cases_.size());
+  if (!pruned_[need]) {
+    for (Shape& shape : *shapes_[need]) prune(shape);
+    pruned_[need] = true;
+  }
+  return *shapes_[need];
+}
+
+// Scalars
+
+inline ExprId Shapes::scalar_of(const Case& at) {
+  std::vector<ExprId> parts;
+  if ((at.types & null_type) != 0) parts.push_back(x_.literal("null"));
+  if ((at.types & true_type) != 0) parts.push_back(x_.literal("true"));
+  if ((at.types & false_type) != 0) parts.push_back(x_.literal("false"));
+  if ((at.types & number_types) != 0) {
+    NumberNeed need = at.number;
+    need.integers = (at.types & integer_type) != 0;
+    need.fractions = (at.types & fraction_type) != 0;
+    const ExprId number = numbers_.number(need);
+    if (x_.accepts_some(number)) parts.push_back(number);
+  }
+  if ((at.types & string_type) != 0) {
+    const ExprId text = strings_.string(at.string);
+    const ExprId quote = x_.literal("\"");
+    if (x_.accepts_some(text)) parts.push_back(x_.cat({quote, text, quote}));
+  }
+  return x_.alt(std::move(parts));
+}
+
+inline Shape Shapes::shape_of(const Case& at) {
+  Shape out;
+  if (at.values) {
+    std::vector<constraint::Branch> texts;
+    for (const Json* value : *at.values) {
+      if (value->is_structured()) {
+        out.values.push_back(value);
+      } else {
+        texts.push_back({value->is_string() ? "\"" + json_escaped(value->get_ref<const std::string&>()) + "\"" : value->dump()});
+      }
+    }
+    out.scalar = x_.table(std::move(texts));
+    return out;
+  }
+  out.scalar = scalar_of(at);
+  if ((at.types & object_type) != 0) out.object = object_of(at.object);
+  if ((at.types & array_type) != 0) out.array = array_of(at.array);
+  return out;
+}
+
+inline ExprId Shapes::strings(const Literals& literals) {
+  const auto need = cases_.intern(literals);
+  if (!need) return ExprId::none;
+  if (cases_.literals(*need).empty()) return strings_.any();
+  std::vector<ExprId> parts;
+  for (Case& at : cases_.cases(*need)) {
+    if ((at.types & string_type) == 0) continue;
+    if (!at.values) {
+      if (at.string.is_free()) at.string.patterns.push_back({"", true});  // a name has one spelling
+      parts.push_back(strings_.string(at.string));
+      continue;
+    }
+    for (const Json* value : *at.values) {
+      if (value->is_string()) parts.push_back(x_.literal(json_escaped(value->get_ref<const std::string&>())));
+    }
+  }
+  return x_.alt(std::move(parts));
+}
+
+// Objects
+
+inline std::optional<ObjectShape> Shapes::object_of(const ObjectNeed& need) {
+  ObjectShape out;
+  out.count = need.count;
+  if (need.count.empty()) return std::nullopt;
+  const std::vector<std::string> names = cases_.names(need);
+  std::map<std::string, bool> required;
+  for (const std::string& name : need.required) required.emplace(name, true);
+  for (const std::string& name : names) {
+    const bool needed = required.contains(name);
+    const auto literals = cases_.member(need, name);
+    const auto member = literals ? cases_.intern(*literals) : std::nullopt;
+    if (!member && needed) return std::nullopt;
+    if (member) out.named.push_back({name, *member, needed});
+  }
+  add_others(need, names, out);
+  return out;
+}
+
+inline std::vector<std::string> Shapes::patterns_of(const ObjectNeed& need) const {
+  std::vector<std::string> out;
+  const auto add = [&](const Json* patterns) {
+    if (patterns == nullptr) return;
+    for (auto at = patterns->begin(); at != patterns->end(); ++at) {
+      if (!has(out, at.key())) out.push_back(at.key());
+    }
+  };
+  for (const MemberGroup& group : need.groups) add(group.patterns);
+  for (const Obligation& each : need.obligations) {
+    add(each.patterns);
+    if (!each.pattern.empty() && !has(out, each.pattern)) out.push_back(each.pattern);
+  }
+  return out;
+}
+
+/// Classes of names that no keyword lists, by the patterns that they match.
+inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::string>& names, ObjectShape& out) {
+  out.obliged.resize(need.obligations.size());
+  const std::vector<std::string> patterns = patterns_of(need);
+  if (patterns.size() > max_patterns)
+    refuse("patternProperties", cases_.document().place(need.groups.empty() ? 0 : need.groups[0].schema),
+           join("more than ", max_patterns, " patterns apply to one object"));
+  ExprId unnamed = strings(need.names);
+  std::vector<constraint::Branch> listed;
+  for (const std::string& name : names) listed.push_back({json_escaped(name)});
+  if (!listed.empty()) unnamed = x_.both({unnamed, strings_.any(), x_.complement(x_.table(std::move(listed)))});
+  for (std::size_t found = 0; found < std::size_t{1} << patterns.size(); ++found)
+    add_class(need, patterns, found, unnamed, out);
+}
+
+inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::string>& patterns, std::size_t found,
+                              ExprId unnamed, ObjectShape& out) {
+  const auto literals = other_member(need, patterns, found);
+  const auto member = literals ? cases_.intern(*literals) : std::nullopt;
+  if (!member) return;
+  std::vector<ExprId> parts = {unnamed};
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const ExprId pattern = strings_.pattern(patterns[i]);
+    parts.push_back((found >> i & 1) != 0 ? pattern : x_.complement(pattern));
+  }
+  const ExprId names = x_.both(std::move(parts));
+  if (!x_.accepts_some(names)) return;
+  out.others.push_back({names, *member});
+  for (std::size_t i = 0; i < need.obligations.size(); ++i) {
+    const Obligation& each = need.obligations[i];
+    const auto matches = [&](const std::string& pattern) {
+      const auto at = std::find(patterns.begin(), patterns.end(), pattern) - patterns.begin();
+      return (found >> at & 1) != 0;
+    };
+    bool possible = each.pattern.empty() || matches(each.pattern);
+    if (each.patterns != nullptr) {
+      for (auto at = each.patterns->begin(); at != each.patterns->end(); ++at) possible = possible && !matches(at.key());
+    }
+    if (!possible) continue;
+    std::vector<ExprId> allowed = {names};
+    std::vector<constraint::Branch> listed;
+    if (each.names != nullptr) {
+      for (auto at = each.names->begin(); at != each.names->end(); ++at) listed.push_back({json_escaped(at.key())});
+    }
+    if (!listed.empty()) allowed.push_back(x_.complement(x_.table(std::move(listed))));
+    if (each.is_name) allowed.push_back(strings({each.value}));
+    const ExprId obliged = x_.both(std::move(allowed));
+    Literals value = cases_.literals(*member);
+    if (!each.is_name) value.push_back(each.value);
+    const auto obliged_need = cases_.intern(std::move(value));
+    if (obliged_need && x_.accepts_some(obliged)) out.obliged[i].ways.push_back({obliged, *obliged_need});
+  }
+}
+
+/// As Cases::member(), of a name that only patterns can have.
+inline std::optional<Literals> Shapes::other_member(const ObjectNeed& need, const std::vector<std::string>& patterns,
+                                                    std::size_t found) {
+  Literals out;
+  std::uint32_t evaluated = 0;
+  for (const MemberGroup& group : need.groups) {
+    bool covered = false;
+    for (std::size_t i = 0; group.patterns != nullptr && i < patterns.size(); ++i) {
+      const auto at = (found >> i & 1) != 0 ? group.patterns->find(patterns[i]) : group.patterns->end();
+      if (at == group.patterns->end()) continue;
+      out.push_back({cases_.child(group.schema, *at, "patternProperties")});
+      covered = true;
+    }
+    if (!covered && group.others) out.push_back(*group.others);
+    if (covered || group.others) evaluated |= group.scopes;
+  }
+  for (const Unevaluated& each : need.unevaluated) {
+    if ((evaluated & each.scope) != 0) continue;
+    out.push_back(each.value);
+    evaluated |= each.scopes;
+  }
+  return out;
+}
+
+// Arrays
+
+inline Literals Shapes::item_of(const ArrayNeed& need, std::uint64_t i) {
+  Literals out;
+  std::uint32_t evaluated = 0;
+  for (const ItemGroup& group : need.groups) {
+    const bool first = group.first != nullptr && i < group.first->size();
+    if (first) out.push_back({cases_.child(group.schema, (*group.first)[i], "prefixItems")});
+    if (!first && group.others) out.push_back(*group.others);
+    if (first || group.others) evaluated |= group.scopes;
+  }
+  for (const Unevaluated& each : need.unevaluated) {
+    if ((evaluated & each.scope) != 0) continue;
+    out.push_back(each.value);
+    evaluated |= each.scopes;
+  }
+  for (const auto& [place, literal] : need.items) {
+    if (place == i) out.push_back(literal);
+  }
+  return out;
+}
+
+inline std::optional<ArrayShape> Shapes::array_of(const ArrayNeed& need) {
+  ArrayShape out;
+  out.count = need.count;
+  if (!need.unevaluated.empty() && !need.contained.empty())
+    refuse("unevaluatedItems", cases_.document().place(need.unevaluated[0].value.schema), "beside 'contains'");
+  std::uint64_t first = 0;
+  for (const ItemGroup& group : need.groups)
+    first = std::max<std::uint64_t>(first, group.first == nullptr ? 0 : group.first->size());
+  for (const auto& [place, literal] : need.items) first = std::max(first, place + 1);
+  for (std::uint64_t i = 0; i < first; ++i) out.first.push_back(item_of(need, i));
+  out.others = item_of(need, first);
+  for (const Contained& each : need.contained) {
+    if (each.count.empty()) return std::nullopt;
+    if (each.count.min > 0 || each.count.max != no_max) out.counted.push_back({each.value, each.count, each.from});
+  }
+  out.unique = need.unique && out.count.max > 1;
+  out.unique_at = need.unique_at;
+  if (out.count.empty()) return std::nullopt;
+  return out;
+}
+
+// Life
+
+/// Whether a value meets the need; a need that depends on itself alone has none.
+inline Shapes::Life Shapes::state(NeedId need, int depth) {
+  if (life_.size() <= need) life_.resize(cases_.size(), Life::unknown);
+  if (life_[need] == Life::open) {
+    assumed_ = true;
+    return Life::dead;
+  }
+  if (life_[need] != Life::unknown) return life_[need];
+  MICA_CHECK(depth < max_depth, limit, "schema: at ", cases_.document().place(cases_.literals(need)[0].schema),
+             ": required values nest deeper than ", max_depth);
+  life_[need] = Life::open;
+  const bool assumed_before = std::exchange(assumed_, false);
+  bool found = false;
+  for (std::size_t i = 0; i < raw(need).size() && !found; ++i) found = lives((*shapes_[need])[i], depth + 1);
+  // A "no" that rests on a need which is still open may change; at the outermost need it does not.
+  life_[need] = found ? Life::lives : assumed_ && depth > 0 ? Life::unknown : Life::dead;
+  assumed_ = found ? assumed_before : assumed_before || (assumed_ && depth > 0);
+  return found ? Life::lives : Life::dead;
+}
+
+inline bool Shapes::lives(const Shape& shape, int depth) {
+  if (shape.scalar != ExprId::none || !shape.values.empty()) return true;
+  if (shape.object && object_lives(*shape.object, depth)) return true;
+  return shape.array && array_lives(*shape.array, depth);
+}
+
+inline bool Shapes::object_lives(const ObjectShape& object, int depth) {
+  std::uint64_t required = object.obliged.size(), possible = 0;
+  for (const NamedMember& member : object.named) {
+    required += member.required;
+    if (member.required && state(member.need, depth) != Life::lives) return false;
+  }
+  if (required > object.count.max) return false;
+  for (const ObligedMember& each : object.obliged) {
+    if (std::none_of(each.ways.begin(), each.ways.end(),
+                     [&](const OtherMembers& way) { return state(way.need, depth) == Life::lives; }))
+      return false;
+  }
+  if (object.count.min <= required) return true;
+  for (const OtherMembers& other : object.others) {
+    if (state(other.need, depth) == Life::lives) return true;
+  }
+  for (const NamedMember& member : object.named) possible += state(member.need, depth) == Life::lives;
+  return possible >= object.count.min;
+}
+
+inline bool Shapes::array_lives(const ArrayShape& array, int depth) {
+  const auto item_lives = [&](std::uint64_t i) {
+    const auto need = cases_.intern(i < array.first.size() ? array.first[i] : array.others);
+    return need && state(*need, depth) == Life::lives;
+  };
+  std::uint64_t needed = array.count.min;
+  for (const CountedItems& each : array.counted) needed = std::max(needed, each.count.min == 0 ? 0 : each.from + each.count.min);
+  if (needed > array.count.max) return false;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(needed, array.first.size() + 1); ++i) {
+    if (!item_lives(i)) return false;
+  }
+  return true;  // counted items are tried while the array is written: ArrayRules
+}
+
+/// Leaves out what has no values.
+inline void Shapes::prune(Shape& shape) {
+  if (shape.object && !object_lives(*shape.object, 0)) shape.object.reset();
+  if (shape.array && !array_lives(*shape.array, 0)) shape.array.reset();
+  if (shape.object) {
+    std::erase_if(shape.object->named, [&](const NamedMember& member) { return !lives(member.need); });
+    std::erase_if(shape.object->others, [&](const OtherMembers& other) { return !lives(other.need); });
+    for (ObligedMember& each : shape.object->obliged)
+      std::erase_if(each.ways, [&](const OtherMembers& way) { return !lives(way.need); });
+  }
+  if (!shape.array) return;
+  ArrayShape& array = *shape.array;
+  for (std::uint64_t i = 0; i <= array.first.size(); ++i) {
+    const auto need = cases_.intern(i < array.first.size() ? array.first[i] : array.others);
+    if (need && lives(*need)) continue;
+    array.count.max = std::min(array.count.max, i);
+    break;
+  }
+}
+
+inline std::optional<std::vector<std::string>> Shapes::listed(NeedId need) {
+  std::vector<std::string> out;
+  for (const Case& at : cases_.cases(need)) {
+    if (!at.values) {
+      if ((at.types & ~(null_type | boolean_types)) != 0) return std::nullopt;
+      if ((at.types & null_type) != 0) out.push_back("null");
+      if ((at.types & true_type) != 0) out.push_back("true");
+      if ((at.types & false_type) != 0) out.push_back("false");
+      continue;
+    }
+    for (const Json* value : *at.values) {
+      if (value->is_structured()) return std::nullopt;
+      out.push_back(value->is_string() ? "\"" + json_escaped(value->get_ref<const std::string&>()) + "\"" : value->dump());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+}  // namespace mica::schema

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers with tool calls for tests: written in any format from its parts, and parsed in pieces of any size.
+
+#pragma once
+
+#include "mica_tools/calls/call_format.hpp"
+#include "mica_tools/calls/call_parser.hpp"
+#include "mica_tools/calls/call_parts.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::test {
+
+using calls::CallEvent;
+using calls::CallFormat;
+using calls::Notation;
+using calls::ToolTypes;
+using Json = nlohmann::ordered_json;
+
+struct Call {
+  std::string name;
+  std::string arguments;  // as they were given
+  std::string id = {};
+  bool is_complete = true;
+
+  bool operator==(const Call&) const = default;
+};
+
+/// The events of an answer, joined.
+struct Parsed {
+  std::string thoughts, text;
+  std::vector<Call> calls;
+  std::string order;  // one letter for each run of events of one kind
+  bool is_ended = false;
+
+  bool operator==(const Parsed&) const = default;
+};
+
+inline Parsed joined(const std::vector<CallEvent>& events) {
+  using Kind = CallEvent::Kind;
+  constexpr std::string_view letters = "tabcde";  // thoughts, text, begin, arguments, call_end, end
+  Parsed out;
+  for (const CallEvent& event : events) {
+    const char letter = letters[static_cast<std::size_t>(event.kind)];
+    if (out.order.empty() || out.order.back() != letter) out.order += letter;
+    if (event.kind == Kind::thoughts) out.thoughts += event.text;
+    if (event.kind == Kind::text) out.text += event.text;
+    if (event.kind == Kind::call_begin) out.calls.push_back({event.name, "", event.id, false});
+    if (event.kind == Kind::arguments) out.calls.at(event.index).arguments += event.text;
+    if (event.kind == Kind::call_end) {
+      out.calls.at(event.index).is_complete = event.is_complete;
+      out.calls.at(event.index).id += event.id;
+    }
+    out.is_ended = event.kind == Kind::end;
+  }
+  return out;
+}
+
+/// Parses pieces: the first one has `first` bytes, the others `step`.
+inline Parsed parsed(const CallFormat& format, const std::vector<ToolTypes>& tools, std::string_view answer,
+                     std::string_view prompt = {}, std::size_t first = std::string_view::npos,
+                     std::size_t step = std::string_view::npos) {
+  calls::CallParser parser(format, tools, prompt);
+  std::vector<CallEvent> all;
+  for (std::size_t size = first; !answer.empty(); size = step) {
+    std::vector<CallEvent> events;
+    parser.take(answer.substr(0, size), events);
+    all.insert(all.end(), events.begin(), events.end());
+    answer.remove_prefix(std::min(size, answer.size()));
+  }
+  parser.finish(all);
+  return joined(all);
+}
+
+inline std::string python_of(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  if (value.is_null()) return "None";
+  if (!value.is_structured()) return value.dump();
+  std::string out;
+  for (const auto& [key, item] : value.items()) {
+    out += out.empty() ? "" : ", ";
+    out += (value.is_object() ? "'" + key + "': " : "") + python_of(item);
+  }
+  return value.is_object() ? "{" + out + "}" : "[" + out + "]";
+}
+
+inline std::string bare_of(const Json& value, const std::string& quote) {
+  if (value.is_string()) return quote + value.get<std::string>() + quote;
+  if (!value.is_structured()) return value.dump();
+  std::string out;
+  for (const auto& [key, item] : value.items()) {
+    out += out.empty() ? "" : ",";
+    out += (value.is_object() ? key + ":" : "") + bare_of(item, quote);
+  }
+  return value.is_object() ? "{" + out + "}" : "[" + out + "]";
+}
+
+/// Writes the parts of a format with the values of one call.
+class AnswerWriter {
+ public:
+  explicit AnswerWriter(const CallFormat& format) : format_(format), parts_(calls::call_parts(format)) {}
+
+  /// A list of calls, as a model of the family writes it.
+  std::string calls(const std::vector<Call>& calls) const {
+    std::string out = write(parts_.opening, {}, 0);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      out += (i == 0 ? "" : write(parts_.separator, {}, i)) + write(parts_.call, calls[i], i);
+    return out + write(parts_.closing, {}, 0);
+  }
+
+ private:
+  using Part = calls::CallPart;
+
+  std::string write(const std::vector<Part>& parts, const Call& call, std::size_t number) const {
+    std::string out;
+    for (const Part& part : parts) {
+      if (part.kind == Part::Kind::name) out += call.name;
+      if (part.kind == Part::Kind::id) out += call.id;
+      if (part.kind == Part::Kind::number) out += std::to_string(number);
+      if (part.kind == Part::Kind::arguments) out += arguments(Json::parse(call.arguments));
+      out += part.text;
+    }
+    return out;
+  }
+  std::string arguments(const Json& arguments) const {
+    if (parts_.notation == Notation::json) return arguments.dump();
+    std::string out;
+    for (const auto& [key, value] : arguments.items()) {
+      if (!out.empty() && !parts_.parameter_separator.empty()) out += parts_.parameter_separator.front().text;
+      for (const Part& part : parts_.parameter) {
+        if (part.kind == Part::Kind::key) out += key;
+        if (part.kind == Part::Kind::type) out += type_of(value);
+        if (part.kind == Part::Kind::value) out += value_of(value);
+        out += part.text;
+      }
+    }
+    return out;
+  }
+  std::string type_of(const Json& value) const {
+    if (value.is_string()) return format_.parameter.string_type;
+    return format_.parameter.other_type.empty() ? value.type_name() : format_.parameter.other_type;
+  }
+  std::string value_of(const Json& value) const {
+    if (parts_.notation == Notation::python) return python_of(value);
+    if (parts_.notation == Notation::bare) return bare_of(value, parts_.quote);
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  }
+
+  const CallFormat& format_;
+  calls::CallParts parts_;
+};
+
+}  // namespace mica::test
