@@ -15,7 +15,8 @@
 
 namespace mica::constraint {
 
-/// A constraint of any type, or none, which allows everything and costs nothing. A copy copies the constraint.
+/// A constraint of any type, or none, which allows everything and costs nothing. A copy copies the
+/// constraint.
 class Any {
  public:
   // Required by Constraint

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a constraint promises: which tokens may come next. Generation asks it before each token is sampled, and
-// a draft is checked against it before the model runs it. constraint::Grammar is one for texts of a language;
-// NoConstraint allows everything and costs nothing.
+// What a constraint promises: which tokens may come next. Generation asks it before each token is sampled,
+// and a draft is checked against it before the model runs it. constraint::Grammar is one for texts of a
+// language; NoConstraint allows everything and costs nothing.
 //
 //   text   {"name":"A            mask   every token that keeps the text within the language
 //   text   {                     forced "name":"     no token has to be sampled, and none costs a step
@@ -19,11 +19,11 @@
 namespace mica {
 
 /// Allows tokens. The mask has a bit for each entry of the vocabulary and is empty; tokens that end the text
-/// are in it where the text may end. allowed() is false when it cannot tell, as when a limit is reached: why()
-/// says it, and the answer ends with an error. advance() is false, and changes nothing, for a token that is not
-/// allowed; after a token that ends the text nothing is allowed. rewind(n) takes the last n tokens back, n at
-/// most as many as were advanced. forced() writes tokens that follow with certainty, the ending one among them,
-/// and returns their number: generation takes them without the model's logits.
+/// are in it where the text may end. allowed() is false when it cannot tell, as when a limit is reached:
+/// why() says it, and the answer ends with an error. advance() is false, and changes nothing, for a token
+/// that is not allowed; after a token that ends the text nothing is allowed. rewind(n) takes the last n
+/// tokens back, n at most as many as were advanced. forced() writes tokens that follow with certainty, the
+/// ending one among them, and returns their number: generation takes them without the model's logits.
 /// active() is the same from the beginning of an answer to its end. It is false for a constraint that allows
 /// everything, such as an empty constraint::Any: generation calls no other member then.
 /// A copy continues on its own, for another answer. One thread at a time for an object and its copies.

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <queue>
 #include <span>
 #include <string>
 #include <string_view>
@@ -130,6 +131,7 @@ class Expressions {
   static constexpr std::uint8_t accepts_none_known = 1, accepts_some_known = 2;
   static constexpr std::uint32_t before_point = 0xFFFF'FFFFU;  // as `max` of Kind::multiple
   static constexpr std::size_t max_search = 50'000;            // expressions in accepts_some()
+  static constexpr std::size_t max_parts = 20'000;             // of an alternation: the work for one byte
 
   /// What the numbers are:
   ///   set         a: of sets_
@@ -170,7 +172,9 @@ class Expressions {
   [[nodiscard]] ExprId remaining(const Node& n, std::uint8_t byte);
   [[nodiscard]] ByteSet find_edges(ExprId e);
   [[nodiscard]] bool is_multiple(const Node& n) const noexcept;
+  [[nodiscard]] static bool has_no_gaps(const Node& inner, std::uint32_t min, std::uint32_t max);
   [[nodiscard]] ExprId repeat_less(const Node& n);
+  [[nodiscard]] std::uint32_t shortest(ExprId e);
   void add_part(ExprId e, std::vector<ExprId>& out) {
     if (accepts_some(e)) out.push_back(e);
   }
@@ -186,7 +190,8 @@ class Expressions {
   std::vector<std::uint32_t> edges_;  // of each node: in edge_sets_, 0: not known
   std::vector<ByteSet> edge_sets_ = {{}};
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> edge_index_;
-  std::vector<std::uint8_t> known_;  // of each node: accepts_some
+  std::vector<std::uint8_t> known_;      // of each node: accepts_some
+  std::vector<std::uint32_t> shortest_;  // of each node, unlimited: not known
 };
 
 inline Expressions::Expressions(std::size_t max_bytes) : max_bytes_(max_bytes) {
@@ -196,7 +201,7 @@ inline Expressions::Expressions(std::size_t max_bytes) : max_bytes_(max_bytes) {
 }
 
 inline std::size_t Expressions::bytes() const noexcept {
-  return nodes_.capacity() * (sizeof(Node) + 5) + lists_.capacity() * 4 +
+  return nodes_.capacity() * (sizeof(Node) + 9) + lists_.capacity() * 4 +
          (sets_.capacity() + edge_sets_.capacity() * 2) * sizeof(ByteSet) +
          branches_.capacity() * sizeof(StoredBranch) + texts_.capacity() + table_.bytes() +
          literals_.size() * 64;
@@ -237,6 +242,8 @@ inline ExprId Expressions::intern_list(Kind kind, std::uint8_t flags, const std:
   };
   return static_cast<ExprId>(table_.find_or_add(hash, equal, [&] {
     check_size();
+    MICA_CHECK(parts.size() <= max_parts, limit, "a pattern has more than ", max_parts,
+               " readings of a text: make it smaller, or its nested repetitions fewer");
     const auto begin = static_cast<std::uint32_t>(lists_.size());
     for (const ExprId part : parts) lists_.push_back(index(part));
     nodes_.push_back({kind, flags, begin, static_cast<std::uint32_t>(parts.size()), 0, 0});
@@ -404,7 +411,7 @@ inline ExprId Expressions::both(std::vector<ExprId> parts) {
     return set(common);
   }
   std::uint8_t flags = logic_flag | head_byte_flag;
-  for (const ExprId part : parts) MICA_ASSERT(!has_calls(part));
+  for ([[maybe_unused]] const ExprId part : parts) MICA_ASSERT(!has_calls(part));
   if (all_nullable) flags |= nullable_flag;
   return intern_list(Kind::both, flags, parts);
 }
@@ -418,6 +425,14 @@ inline ExprId Expressions::complement(ExprId a) {
   return intern({Kind::complement, flags, index(a), 0, 0, 0});
 }
 
+/// Whether [min, max] times a repetition is its expression any number of times between two ends: k times are
+/// [k * inner.min, k * inner.max], which must reach those of k + 1 times. If the first do, all do.
+inline bool Expressions::has_no_gaps(const Node& inner, std::uint32_t min, std::uint32_t max) {
+  if (min == max) return true;
+  if (inner.max == unlimited) return min > 0 || inner.min <= 1;
+  return std::uint64_t{min} * (inner.max - inner.min) + 1 >= inner.min;
+}
+
 inline ExprId Expressions::repeat(ExprId a, std::uint32_t min, std::uint32_t max) {
   MICA_ASSERT(min <= max);
   if (max == 0 || a == ExprId::empty) return ExprId::empty;
@@ -427,6 +442,13 @@ inline ExprId Expressions::repeat(ExprId a, std::uint32_t min, std::uint32_t max
   if (min == 0 && max == 1) return optional(a);
   const Node& inner = node(a);
   if (inner.kind == Kind::repeat && inner.min == 0 && inner.max == unlimited) return a;
+  if (inner.kind == Kind::repeat && has_no_gaps(inner, min, max)) {
+    const std::uint64_t most = std::uint64_t{inner.max} * max, least = std::uint64_t{inner.min} * min;
+    const bool open = inner.max == unlimited || max == unlimited;
+    if (open ? least < unlimited : most < unlimited)
+      return repeat(static_cast<ExprId>(inner.a), static_cast<std::uint32_t>(least),
+                    open ? unlimited : static_cast<std::uint32_t>(most));
+  }
   std::uint8_t flags = inner.flags;
   if (min == 0) flags |= nullable_flag;
   return intern({Kind::repeat, flags, index(a), 0, min, max});
@@ -636,6 +658,45 @@ inline const ByteSet& Expressions::edges(ExprId e) {
   return edge_sets_[edges_[index(e)]];
 }
 
+/// A lower bound of the bytes of an accepted text; of an expression without calls.
+inline std::uint32_t Expressions::shortest(ExprId e) {
+  if (nullable(e)) return 0;
+  shortest_.resize(nodes_.size(), unlimited);
+  if (shortest_[index(e)] != unlimited) return shortest_[index(e)];
+  const Node& n = node(e);
+  std::uint64_t out = 1;
+  switch (n.kind) {
+    case Kind::cat:
+      out = 0;
+      for (ExprId at = e;; at = static_cast<ExprId>(node(at).b)) {
+        const bool more = node(at).kind == Kind::cat && shortest_[index(at)] == unlimited;
+        out += shortest(more ? static_cast<ExprId>(node(at).a) : at);
+        if (!more) break;
+      }
+      break;
+    case Kind::repeat:
+      out = std::uint64_t{n.min} * shortest(static_cast<ExprId>(n.a));
+      break;
+    case Kind::table:
+      out = unlimited;
+      for (std::uint32_t i = n.a; i < n.b; ++i)
+        out = std::min<std::uint64_t>(out, branches_[i].size - n.min + shortest(branches_[i].then));
+      break;
+    case Kind::alt:
+      out = unlimited;
+      for (const std::uint32_t part : list(n))
+        out = std::min<std::uint64_t>(out, shortest(static_cast<ExprId>(part)));
+      break;
+    case Kind::both:
+      for (const std::uint32_t part : list(n))
+        out = std::max<std::uint64_t>(out, shortest(static_cast<ExprId>(part)));
+      break;
+    default:
+      break;
+  }
+  return shortest_[index(e)] = static_cast<std::uint32_t>(std::min<std::uint64_t>(out, unlimited - 1));
+}
+
 inline bool Expressions::accepts_some(ExprId e) {
   if (e == ExprId::none) return false;
   if (!has(e, logic_flag) || nullable(e)) return true;
@@ -646,7 +707,12 @@ inline bool Expressions::accepts_some(ExprId e) {
   };
   std::vector<Found> found = {{e, 0}};
   std::unordered_map<std::uint32_t, bool> seen = {{index(e), true}};
-  for (std::size_t at = 0; at < found.size(); ++at) {
+  // Those with the shortest text first, of equal ones the newest: this is near the shortest path to a text.
+  std::priority_queue<std::pair<std::uint32_t, std::size_t>> open;  // unlimited - length, place in found
+  open.emplace(0, 0);
+  while (!open.empty()) {
+    const std::size_t at = open.top().second;
+    open.pop();
     MICA_CHECK(
         found.size() < max_search, limit, "a search over ", max_search,
         " expressions did not tell whether a pattern can match: simplify the pattern or its combination "
@@ -663,6 +729,7 @@ inline bool Expressions::accepts_some(ExprId e) {
           if (i == 0) return true;
         }
       }
+      open.emplace(unlimited - shortest(next), found.size());
       found.push_back({next, at});
     }
   }

@@ -68,7 +68,7 @@ class RegexParser {
 
   [[noreturn]] void fail(ErrorCode code, std::size_t pos, std::string_view found,
                          std::string_view remedy) const {
-    raise(code, "the regular expression '", escaped(in_.text()), "' has ", found, " at byte ", pos, ": ",
+    raise(code, "the regular expression '", shown(in_.text()), "' has ", found, " at byte ", pos, ": ",
           remedy);
   }
   [[noreturn]] void unsupported(std::size_t pos, std::string_view found, std::string_view remedy) const {
@@ -100,12 +100,14 @@ inline ExprId RegexParser::parse() {
              " bytes, allowed are ", options_.max_bytes, ": split it");
   const Part pattern = alternatives(0);
   if (!in_.done()) fail(ErrorCode::usage, in_.pos(), "a ) without (", "write \\) for the character");
-  RegexAssertions assertions(x_);
+  RegexAssertions assertions(x_, in_.text());
   const auto whole = assertions.before(pattern, {ExprId::empty, ExprId::empty});
   if (options_.whole) return whole.first;
   const auto found = assertions.before(pattern, {ExprId::any, ExprId::any});
   const ExprId character = options_.encode(x_, CodePoints::all());
-  const ExprId out = x_.alt(found.first, x_.cat(x_.repeat(character, 0), found.later));
+  const ExprId out = found.first == found.later
+                         ? x_.cat(x_.repeat(character, 0), found.later)
+                         : x_.alt(found.first, x_.cat(x_.repeat(character, 1), found.later));
   // What follows a match is any text, and not any bytes.
   const bool bounded = found.first == whole.first && found.later == whole.later;
   return bounded ? out : x_.both(out, x_.repeat(character, 0));
@@ -160,7 +162,7 @@ inline RegexPart RegexParser::group(std::size_t nesting) {
         fail(ErrorCode::usage, begin, "a group with a name that does not end", "write (?<name>...)");
       in_.seek(in_.pos() + name + 1);
     } else if (!in_.take(":") && !in_.take("=") && !in_.take("!")) {
-      unsupported(begin, join("the group '(?", escaped(in_.left().substr(0, 1)), "'"),
+      unsupported(begin, join("the group '(?", shown(in_.left().substr(0, 1)), "'"),
                   "known are (?:, (?=, (?! and (?<name>; instead of a flag for case write [aA]");
     }
   }
@@ -179,7 +181,7 @@ inline RegexPart RegexParser::quantified(Part part, std::size_t begin) {
   if (times->min > times->max)
     fail(ErrorCode::usage, pos, "a quantifier {n,m} with m < n", "exchange the numbers");
   static_cast<void>(in_.take("?"));  // lazy: the same texts
-  return build_.repeat(std::move(part), times->min, times->max);
+  return build_.repeat(std::move(part), times->min, times->max, begin);
 }
 
 /// A quantifier, if one is next. A { that begins none is a character.
@@ -338,9 +340,9 @@ inline CodePoints RegexParser::property(std::size_t begin) {
       return set;
     }
   }
-  unsupported(
-      begin, join("the property '", escaped(in_.left().substr(0, 24)), "'"),
-      "known are {Any}, {ASCII}, {ASCII_Hex_Digit} and {Cc}; write the ranges of others, such as [a-zà-ÿ]");
+  unsupported(begin,
+              join("the property '", shown(in_.left().substr(0, std::min<std::size_t>(end, 40) + 1)), "'"),
+              "known are {Any}, {ASCII}, {ASCII_Hex_Digit} and {Cc}; write the ranges of others");
 }
 
 }  // namespace detail

@@ -56,8 +56,8 @@ class Trie {
   explicit Trie(std::vector<TokenBytes> tokens);
 
   [[nodiscard]] std::span<const Node> nodes() const noexcept { return nodes_; }
-  /// Whether node i + 1, below `end`, has the text of node i, as in a vocabulary that has tokens for bytes too. Of
-  /// equal ones the last has the children.
+  /// Whether node i + 1, below `end`, has the text of node i, as in a vocabulary that has tokens for bytes
+  /// too. Of equal ones the last has the children.
   [[nodiscard]] bool has_equal(std::size_t i, std::size_t end) const noexcept {
     return nodes_[i].next == i + 1 && i + 1 < end && nodes_[i + 1].byte == nodes_[i].byte;
   }
@@ -97,7 +97,8 @@ class Slice {
 /// special_text().
 class TokenTrie {
  public:
-  /// The tokenizer outlives it. Cost: a sort of all tokens, about 0.2 s for 128,000; their bytes and about 40 bytes for each.
+  /// The tokenizer outlives it. Cost: a sort of all tokens, about 0.2 s for 128,000; their bytes and about 40
+  /// bytes for each.
   template <text::Tokenizer Tokenizer>
   explicit TokenTrie(const Tokenizer& tokenizer)
       : TokenTrie(bytes_of(tokenizer), tokenizer.vocabulary().size(), ends_of(tokenizer.vocabulary()),

@@ -121,12 +121,12 @@ class Batch {
     members_.erase(at);
     return result;
   }
-  /// The answer so far, and its drafts; its times are those of phases that have ended. Raises ErrorCode::usage
-  /// for an unknown one.
+  /// The answer so far, and its drafts; its times are those of phases that have ended. Raises
+  /// ErrorCode::usage for an unknown one.
   [[nodiscard]] const GenerateResult& result(Id id) const { return (*find(id))->generation.result(); }
-  /// Stores the sequence in the prefix cache each time it has as many tokens as one of these ascending numbers:
-  /// a piece of its prompt ends there. For recurrent states, which are taken over only where they were stored.
-  /// Raises ErrorCode::usage for an unknown one.
+  /// Stores the sequence in the prefix cache each time it has as many tokens as one of these ascending
+  /// numbers: a piece of its prompt ends there. For recurrent states, which are taken over only where they
+  /// were stored. Raises ErrorCode::usage for an unknown one.
   void mark(Id id, std::vector<std::size_t> tokens) { (*find(id))->marks = std::move(tokens); }
   /// Sets BatchOptions::prompt_tokens from the next step on.
   void set_prompt_tokens(std::size_t tokens) noexcept { options_.prompt_tokens = tokens; }
@@ -228,10 +228,10 @@ class Batch {
     return member.like != nullptr && !member.like->generation.over() &&
            member.like->generation.session().tokens().size() < member.common;
   }
-  /// One token for each decoding member, then drafts and forced tokens; of the remaining tokens the prompt that
-  /// came first has a quarter at least, and the prompts with the fewest unread tokens have the others. Each
-  /// member with forced tokens and all prompts as one have the same part of prompt_tokens, or more where others
-  /// need less.
+  /// One token for each decoding member, then drafts and forced tokens; of the remaining tokens the prompt
+  /// that came first has a quarter at least, and the prompts with the fewest unread tokens have the others.
+  /// Each member with forced tokens and all prompts as one have the same part of prompt_tokens, or more where
+  /// others need less.
   void choose_tokens() {
     turn_.clear();
     feeds_.clear();

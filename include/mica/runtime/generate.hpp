@@ -47,14 +47,14 @@ void run(Generation& generation) {
 /// Feeds the prompt and samples until a stop. on_text(std::string_view) gets whole UTF-8 sequences; false
 /// stops (cancelled); it steps no session of the model. An empty prompt continues the session, which then
 /// needs at least one token. The session afterwards holds the prompt and the answer without its last
-/// GenerateResult::unfed tokens: the one that was sampled last, and those that were forced after it. If it ends
-/// while it reads the prompt, the session holds those tokens of the prompt that were fed.
+/// GenerateResult::unfed tokens: the one that was sampled last, and those that were forced after it. If it
+/// ends while it reads the prompt, the session holds those tokens of the prompt that were fed.
 /// sampler: chooses them, such as sample::Standard, sample::Chain or one of your own (sample/concept.hpp).
 /// drafter: drafts tokens (runtime/drafter.hpp), which may make it faster and never changes the answer.
 /// constraint: allows tokens, and forces them (constraint/concept.hpp). The prompt does not advance it.
-/// Raises ErrorCode::failed for non-finite logits, naming the layer; limit where the constraint allows no token;
-/// usage for ids outside the vocabulary and for more drafts than the model has rows of logits; unsupported for
-/// drafts on a model with a recurrent state.
+/// Raises ErrorCode::failed for non-finite logits, naming the layer; limit where the constraint allows no
+/// token; usage for ids outside the vocabulary and for more drafts than the model has rows of logits;
+/// unsupported for drafts on a model with a recurrent state.
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, Constraint C, class OnText>
 GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
                         C& constraint, std::span<const text::TokenId> prompt, const GenerateOptions& options,

@@ -186,8 +186,9 @@ class Generation {
     writer_.finish();
     result_.timings.predicted = {result_.tokens.size(), watch_.seconds()};
   }
-  /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token; ErrorCode::limit
-  /// where the constraint allowed none. Runs the model: all other results of the last step must have been taken.
+  /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token;
+  /// ErrorCode::limit where the constraint allowed none. Runs the model: all other results of the last step
+  /// must have been taken.
   void raise_if_failed() {
     const std::size_t last = session_.tokens().size() - 1;
     if (failure_ == Failure::not_finite) session_.raise_non_finite(last);
@@ -255,8 +256,8 @@ class Generation {
       return sample(logits);
     }
   }
-  /// Adds tokens until none is forced, or more than one step may run; the others follow after that step. False
-  /// when the answer is over.
+  /// Adds tokens until none is forced, or more than one step may run; the others follow after that step.
+  /// False when the answer is over.
   [[nodiscard]] bool force() {
     while (forces_ && result_.unfed < session_.model().chunk()) {
       const auto forced = constraint_.forced();

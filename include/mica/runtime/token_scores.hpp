@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Probabilities of the tokens of an answer: log softmax over the vocabulary of the logits as the model gave
-// them, before the mask of a constraint, penalties, temperature and the other stages of a sampler. Computed when
-// GenerateOptions::on_token is set, and not otherwise. A token that a constraint forces has no logits: its
-// probability is 1, and no other tokens are given.
+// them, before the mask of a constraint, penalties, temperature and the other stages of a sampler. Computed
+// when GenerateOptions::on_token is set, and not otherwise. A token that a constraint forces has no logits:
+// its probability is 1, and no other tokens are given.
 #pragma once
 
 #include "mica/sample/candidates.hpp"

@@ -84,17 +84,9 @@ class CallParser {
 
   /// One step; false if it needs more text.
   bool advance(std::vector<CallEvent>& events) {
-    switch (state_) {
-      case State::scan:
-        return scan(events);
-      case State::arguments:
-        return read_arguments(events);
-      case State::closing:
-        return close(events);
-      case State::between:
-        return continue_list(events);
-    }
-    return false;
+    if (state_ == State::scan) return scan(events);
+    if (state_ == State::arguments) return read_arguments(events);
+    return state_ == State::closing ? close(events) : continue_list(events);
   }
 
   bool scan(std::vector<CallEvent>& events) {

@@ -5,7 +5,7 @@
 //   opening call (separator call)* closing          arguments, but for Notation::json:
 //                                                   (parameter (parameter_separator parameter)*)?
 //
-// Where the prompt ends with CallFormat::prompt_end, the first part of the first call has that text twice.
+// Where the prompt ends with CallFormat::prompt_end, the first call begins behind that text.
 #pragma once
 
 #include "mica_tools/calls/call_format.hpp"

@@ -129,10 +129,8 @@ inline void MaskMaker::fill(StateId state, TokenMask& mask) {
     for (const TokenId end : tokens_->ends()) mask.insert(end);
   }
   if (!recognizer_.can_continue(state)) return;
-  for (std::size_t slice = 0; slice < tokens_->slices().size(); ++slice) {
-    if (fill_by_slice(state, slice, mask)) return;
-  }
-  if (!fill_by_likeness(state, mask)) walk(tokens_->all(), state, mask);
+  if (fill_by_slice(state, 0, mask) || fill_by_likeness(state, mask) || fill_by_slice(state, 1, mask)) return;
+  walk(tokens_->all(), state, mask);
 }
 
 /// A place where most characters lead to one state that is for free text: the first character of a name of

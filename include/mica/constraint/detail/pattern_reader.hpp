@@ -3,12 +3,14 @@
 // Reads the text of a pattern or a grammar from the left. It knows characters and numbers, and no syntax.
 #pragma once
 
+#include "mica/base/error.hpp"
 #include "mica/constraint/expressions.hpp"
 #include "mica/text/utf8.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace mica::constraint::detail {
@@ -21,6 +23,13 @@ namespace mica::constraint::detail {
   return 16;
 }
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+/// The beginning of a text as a message shows it: as escaped(), but a backslash is one.
+[[nodiscard]] inline std::string shown(std::string_view text, std::size_t limit = 60) {
+  std::string out;
+  for (const char c : text.substr(0, limit)) out += c == '\\' ? "\\" : escaped(std::string_view(&c, 1));
+  return text.size() > limit ? out + "..." : out;
+}
 
 /// A text, and the position up to which it was read. The text outlives it.
 class PatternReader {

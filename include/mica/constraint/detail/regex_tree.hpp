@@ -9,12 +9,13 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/base/error.hpp"
+#include "mica/constraint/detail/pattern_reader.hpp"
 #include "mica/constraint/expressions.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct RegexPart {
   ExprId e = ExprId::empty;
   std::uint32_t min_length = 0, max_length = 0;  // in characters, of Kind::expression
   std::uint32_t min = 0, max = 0;                // times, of Kind::repeat
+  std::size_t pos = 0;                           // in the pattern, of Kind::repeat
   std::vector<RegexPart> parts = {};             // of Kind::cat and the later ones
 
   [[nodiscard]] bool plain() const noexcept { return kind == Kind::expression; }
@@ -51,7 +53,7 @@ class RegexBuilder {
   }
   [[nodiscard]] Part cat(std::vector<Part> parts);
   [[nodiscard]] Part alt(std::vector<Part> parts);
-  [[nodiscard]] Part repeat(Part part, std::uint32_t min, std::uint32_t max);
+  [[nodiscard]] Part repeat(Part part, std::uint32_t min, std::uint32_t max, std::size_t pos);
 
  private:
   [[nodiscard]] static std::vector<Part> one(Part part) {
@@ -124,7 +126,7 @@ inline RegexPart RegexBuilder::alt(std::vector<Part> parts) {
   return nested(Kind::alt, std::move(others));
 }
 
-inline RegexPart RegexBuilder::repeat(Part part, std::uint32_t min, std::uint32_t max) {
+inline RegexPart RegexBuilder::repeat(Part part, std::uint32_t min, std::uint32_t max, std::size_t pos) {
   if (max == 0) return {};
   if (min == 1 && max == 1) return part;
   if (part.plain()) {
@@ -140,6 +142,7 @@ inline RegexPart RegexBuilder::repeat(Part part, std::uint32_t min, std::uint32_
   Part out = nested(Kind::repeat, one(std::move(part)));
   out.min = min;
   out.max = max;
+  out.pos = pos;
   return out;
 }
 
@@ -154,7 +157,9 @@ class RegexAssertions {
     ExprId first, later;
   };
 
-  explicit RegexAssertions(Expressions& expressions) noexcept : x_(expressions) {}
+  /// pattern: for messages.
+  RegexAssertions(Expressions& expressions, std::string_view pattern) noexcept
+      : x_(expressions), pattern_(pattern) {}
 
   /// The part and what follows. Raises ErrorCode::unsupported for a lookahead in a repetition that looks at
   /// more than the characters after it in the repetition, and ErrorCode::limit.
@@ -179,11 +184,13 @@ class RegexAssertions {
   }
 
   Expressions& x_;
+  std::string_view pattern_;
   std::size_t steps_ = 0;
 };
 
 inline RegexAssertions::Rest RegexAssertions::before(const Part& part, Rest rest) {
-  MICA_CHECK(++steps_ <= max_steps, limit, "a regular expression has too many anchors in nested repetitions");
+  MICA_CHECK(++steps_ <= max_steps, limit, "the regular expression '", shown(pattern_),
+             "' has too many anchors in nested repetitions: write them outside");
   switch (part.kind) {
     case Kind::expression: {
       const ExprId later = plain_before(part.e, rest.later);
@@ -258,10 +265,10 @@ inline RegexAssertions::Rest RegexAssertions::looking_repeat(const Part& part, R
     if (fits) seen = before(body.parts[i - 1], seen);
   }
   MICA_CHECK(
-      fits && seen.first == seen.later, unsupported,
-      "a regular expression has a lookahead in a repetition, which is supported where it sees only the "
-      "characters after it in the repetition, and before one character that is repeated up to $, as in "
-      "^(?:(?!ab).)*$: use a lookahead at the beginning of the pattern");
+      fits && seen.first == seen.later, unsupported, "the regular expression '", shown(pattern_),
+      "' has a lookahead in the repetition at byte ", part.pos,
+      ", which may see characters after the repetition: use a lookahead at the beginning of the pattern, or "
+      "repeat one character up to $, as in ^(?:(?!ab).)*$");
   const ExprId character = body.parts.back().e;
   const ExprId violated = x_.cat(x_.repeat(character, 0), not_empty(x_.complement(seen.later)));
   const ExprId out = x_.both(x_.repeat(character, part.min, part.max), x_.complement(violated));
