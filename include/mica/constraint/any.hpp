@@ -40,8 +40,11 @@ class Any {
   Any() = default;  // none
   /// Takes a constraint.
   template <class C>
-  Any(C constraint) requires(!std::same_as<C, Any> && Constraint<C>)
-      : held_(std::make_unique<Held<C>>(std::move(constraint))) {}
+  Any(C constraint) requires(!std::same_as<C, Any>)
+      : held_(std::make_unique<Held<C>>(std::move(constraint))) {
+    static_assert(Constraint<C>,
+                  "mica::constraint::Any: it is made of a mica::Constraint (constraint/concept.hpp)");
+  }
   Any(const Any& other) : held_(other.held_ == nullptr ? nullptr : other.held_->clone()) {}
   Any(Any&&) noexcept = default;
   Any& operator=(Any other) noexcept {

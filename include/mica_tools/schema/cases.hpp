@@ -64,6 +64,16 @@ class Cases {
   [[nodiscard]] bool choose(Open& open, std::size_t& split, std::vector<std::size_t>& alternatives);
   [[nodiscard]] bool contradicts(const Open& open, const Edits& edits);
   [[nodiscard]] bool contradicts(const Open& open, const Edit& edit);
+  [[nodiscard]] bool implies(const Open& open, const Edit& edit);
+  [[nodiscard]] bool implies(const Open& open, const Split& split);
+  [[nodiscard]] bool lacks_member(const Case& at);
+  template <class F>
+  [[nodiscard]] bool any_schema_of(const Case& at, const std::string& name, F&& f);
+  [[nodiscard]] bool disjoint(SchemaId a, SchemaId b) {
+    const auto [at, added] = disjoint_.emplace(std::minmax(a, b), false);
+    if (added) at->second = keywords_.disjoint(a, b);
+    return at->second;
+  }
   [[nodiscard]] bool restrict_values(Case& at, const std::vector<const Json*>& values);
   [[nodiscard]] bool exclude(Case& at, const Json& value);
   void finish(Open open, std::vector<Open>& todo, std::vector<Case>& out);
@@ -86,6 +96,7 @@ class Cases {
   Strings& strings_;
   std::vector<Literals> needs_;
   std::map<Literals, NeedId> ids_;
+  std::map<std::pair<SchemaId, SchemaId>, bool> disjoint_;  // what was found, the smaller first
 };
 
 [[nodiscard]] inline bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -258,28 +269,85 @@ inline bool Cases::replace(Open& open, const ScopedLiteral& scoped) {
   return true;
 }
 
+/// The schemas that a member must meet, as far as they are known; enough of them to see a contradiction.
+template <class F>
+bool Cases::any_schema_of(const Case& at, const std::string& name, F&& f) {
+  for (const MemberGroup& group : at.object.groups) {
+    const Json* const value = group.properties == nullptr ? nullptr : document_.member(*group.properties, name);
+    if (value != nullptr && f(child(group.schema, *value, "properties"))) return true;
+  }
+  return std::any_of(at.object.members.begin(), at.object.members.end(), [&](const auto& member) {
+    return member.first == name && member.second.meets && f(member.second.schema);
+  });
+}
+
+/// Whether the edit cannot be applied, as far as a look at it tells.
 inline bool Cases::contradicts(const Open& open, const Edit& edit) {
+  const Case& at = open.at;
   switch (edit.kind) {
     case Kind::types:
-      return (open.at.types & edit.types) == 0;
+      return (at.types & edit.types) == 0;
     case Kind::literal: {
       const auto [id, meets] = edit.literal.literal;
       for (const ScopedLiteral& known : open.done) {
         if (known.literal.schema == id) return known.literal.meets != meets;
+        if (meets && known.literal.meets && disjoint(known.literal.schema, id)) return true;
       }
-      if (meets) return is_false(id) || (keywords_.types_of(id) & open.at.types) == 0;
+      if (meets) return is_false(id) || (keywords_.types_of(id) & at.types) == 0;
       return is_true(id);
     }
     case Kind::require:
-      return open.at.types == object_type && has(open.at.object.forbidden, edit.text);
+      return at.types == object_type && has(at.object.forbidden, edit.text);
     case Kind::forbid:
-      return open.at.types == object_type && has(open.at.object.required, edit.text);
+      return at.types == object_type && has(at.object.required, edit.text);
     default:
       return false;
   }
 }
 inline bool Cases::contradicts(const Open& open, const Edits& edits) {
   return std::any_of(edits.begin(), edits.end(), [&](const Edit& each) { return contradicts(open, each); });
+}
+
+/// Whether the case says it already, as far as a look at it tells.
+inline bool Cases::implies(const Open& open, const Edit& edit) {
+  const Case& at = open.at;
+  switch (edit.kind) {
+    case Kind::types:
+      return (at.types & ~edit.types) == 0;
+    case Kind::literal: {
+      const auto [id, meets] = edit.literal.literal;
+      for (const ScopedLiteral& known : open.done) {
+        if (known.literal.schema == id) return known.literal.meets == meets && (edit.literal.scopes & ~known.scopes) == 0;
+        if (!meets && known.literal.meets && disjoint(known.literal.schema, id)) return true;
+      }
+      return !meets && (keywords_.types_of(id) & at.types) == 0;
+    }
+    case Kind::require:
+      return has(at.object.required, edit.text);
+    case Kind::forbid:
+      return has(at.object.forbidden, edit.text);
+    case Kind::member: {
+      const SchemaId id = edit.literal.literal.schema;
+      return !edit.literal.literal.meets &&
+             any_schema_of(at, edit.text, [&](SchemaId known) { return disjoint(known, id); });
+    }
+    default:
+      return false;
+  }
+}
+inline bool Cases::implies(const Open& open, const Split& split) {
+  return std::any_of(split.begin(), split.end(), [&](const Edits& edits) {
+    return std::all_of(edits.begin(), edits.end(), [&](const Edit& each) { return implies(open, each); });
+  });
+}
+
+/// Whether a required member has schemas that no value meets together.
+inline bool Cases::lacks_member(const Case& at) {
+  return std::any_of(at.object.required.begin(), at.object.required.end(), [&](const std::string& name) {
+    return any_schema_of(at, name, [&](SchemaId a) {
+      return is_false(a) || any_schema_of(at, name, [&](SchemaId b) { return a < b && disjoint(a, b); });
+    });
+  });
 }
 
 /// Replaces all literals, and applies splits that have one alternative left; false for a contradiction.
@@ -290,6 +358,11 @@ inline bool Cases::settle(Open& open) {
       open.todo.pop_back();
       if (!replace(open, next)) return false;
     }
+    if ((open.at.types & object_type) != 0 && lacks_member(open.at)) {
+      open.at.types &= static_cast<Types>(~object_type);
+      if (open.at.types == 0) return false;
+    }
+    std::erase_if(open.splits, [&](const auto& split) { return implies(open, *split); });
     bool applied = false;
     for (std::size_t i = 0; i < open.splits.size() && !applied; ++i) {
       const auto split = open.splits[i];
@@ -451,7 +524,8 @@ inline std::optional<Literals> Cases::member(const ObjectNeed& object, const std
     if (!covered && group.others) out.push_back(*group.others);
     if (covered || group.others) evaluated |= group.scopes;
   }
-  for (const Unevaluated& each : object.unevaluated) {
+  for (std::size_t i = object.unevaluated.size(); i > 0; --i) {  // inner ones are later
+    const Unevaluated& each = object.unevaluated[i - 1];
     if ((evaluated & each.scope) != 0) continue;
     out.push_back(each.value);
     evaluated |= each.scopes;

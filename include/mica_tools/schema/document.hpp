@@ -61,6 +61,8 @@ class Document {
   [[nodiscard]] SchemaId child(SchemaId parent, const Json& json, std::string_view keyword);
   /// The schema that `reference` names, as seen from id. Raises where there is none.
   [[nodiscard]] SchemaId resolve(SchemaId id, std::string_view reference, std::string_view keyword);
+  /// A schema of an array or object that is given, whose members may be in any order.
+  [[nodiscard]] SchemaId schema_of(const Json& value);
   /// The value of a member of an object of many, by a table.
   [[nodiscard]] const Json* member(const Json& object, std::string_view name);
 
@@ -85,6 +87,8 @@ class Document {
   [[nodiscard]] bool find_place(const Json& at, const Json* wanted, std::string& path) const;
 
   Json text_;
+  std::vector<std::unique_ptr<Json>> made_;  // by schema_of()
+  std::unordered_map<const Json*, SchemaId> made_ids_;
   std::vector<Resource> resources_;
   std::vector<Schema> schemas_;
   std::unordered_map<const Json*, SchemaId> ids_;
@@ -231,6 +235,34 @@ inline SchemaId Document::resolve(SchemaId id, std::string_view reference, std::
   if (!at->is_object() && !at->is_boolean())
     refuse(keyword, place(id), join("'", escaped(reference, 100), "' is no schema"), ErrorCode::usage);
   return add(*at, resource);
+}
+
+inline SchemaId Document::schema_of(const Json& value) {
+  const auto known = made_ids_.find(&value);
+  if (known != made_ids_.end()) return known->second;
+  Json made = {{"type", value.is_object() ? "object" : "array"}};
+  Json parts = value.is_object() ? Json::object() : Json::array(), names = Json::array();
+  for (auto at = value.begin(); at != value.end(); ++at) {
+    Json part = {{"const", *at}};
+    if (!value.is_object()) {
+      parts.push_back(std::move(part));
+      continue;
+    }
+    parts[at.key()] = std::move(part);
+    names.push_back(at.key());
+  }
+  if (value.is_object()) {
+    made["properties"] = std::move(parts);
+    made["required"] = std::move(names);
+    made["additionalProperties"] = false;
+  } else {
+    made["prefixItems"] = std::move(parts);
+    made["minItems"] = made["maxItems"] = value.size();
+  }
+  made_.push_back(std::make_unique<Json>(std::move(made)));
+  const SchemaId id = add(*made_.back(), 0);
+  made_ids_.emplace(&value, id);
+  return id;
 }
 
 inline const Json* Document::member(const Json& object, std::string_view name) {

@@ -24,9 +24,14 @@ namespace detail {
   return "(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|"
          "23:59:60(?:\\.[0-9]+)?[zZ])";
 }
+/// RFC 1123: labels of letters and digits, with hyphens within; 63 at most in each, 253 in all. Limit: labels with
+/// "--" at their third place are for encodings of other scripts, which no expression can check; they are refused.
 [[nodiscard]] inline std::string host_pattern() {
-  // RFC 1123: labels of letters, digits, hyphens within; 63 at most, and 253 together by a look ahead.
-  return "(?=.{1,253}$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*";
+  const std::string end = "[a-zA-Z0-9]", any = "[a-zA-Z0-9-]";
+  const std::string tail = "(?:" + any + "{0,58}" + end + ")";
+  const std::string label = "(?:" + end + "(?:" + any + "?" + end + ")?|" + end + any + "(?:" + end + any + tail + "|-" +
+                            end + tail + "?|" + end + end + "))";
+  return "(?=.{1,253}$)" + label + "(?:\\." + label + ")*";
 }
 [[nodiscard]] inline std::string ipv4_pattern() {
   const std::string byte = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";

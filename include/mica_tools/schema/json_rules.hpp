@@ -196,7 +196,13 @@ inline ExprId JsonRules::value_body(NeedId need) {
   std::vector<ExprId> parts;
   for (const Shape& shape : std::vector<Shape>(shapes_.of(need))) {
     parts.push_back(shape.scalar);
-    for (const Json* value : shape.values) parts.push_back(value_of(*value, 0));
+    for (const Json* value : shape.values) {
+      if (in_order()) {
+        parts.push_back(value_of(*value, 0));
+      } else if (const auto given = cases_.intern({{document_.schema_of(*value)}})) {
+        parts.push_back(call(*given));
+      }
+    }
     if (shape.object) {
       objects_.push_back(*shape.object);
       parts.push_back(object_start(objects_.size() - 1));

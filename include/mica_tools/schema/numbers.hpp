@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expressions of numbers as JSON writes them: ranges by comparing digits, multiples by their remainder. A
-// number with a bound or a divisor has no exponent, so that its digits can be compared while they are written;
-// every number can be written so.
+// number with a divisor has no exponent, and one with a bound has one digit before the point if it has an
+// exponent, so that its digits can be compared while they are written; every number can be written so.
 #pragma once
 
 #include "mica/constraint/expressions.hpp"
@@ -58,6 +58,9 @@ class Numbers {
                          !need.not_multiples.empty() || !need.excluded.empty();
     if (need.integers && need.fractions && !bounded) return any();
     ExprId out = in_range(need.range);
+    if (need.integers && need.fractions && need.excluded.empty() && need.multiples.empty() &&
+        need.not_multiples.empty())
+      out = x_.alt(out, with_exponent(need.range));
     if (!need.fractions) out = x_.both(out, integer());
     if (!need.integers) out = x_.both(out, with_fraction());
     for (const Multiple& of : need.multiples) out = x_.both(out, multiple(of));
@@ -114,6 +117,68 @@ class Numbers {
       parts.push_back(x_.cat(minus_, out));
     }
     return x_.alt(parts);
+  }
+
+  /// As in_range(), of numbers d.ddd e n.
+  [[nodiscard]] ExprId with_exponent(const NumberRange& range) {
+    std::vector<ExprId> parts;
+    const auto add = [&](const std::optional<Decimal>& min, bool above, const std::optional<Decimal>& max, bool below) {
+      const int first = min && !min->is_zero() ? exponent_of(*min) : -max_exponent;
+      const int last = max ? exponent_of(*max) : max_exponent;
+      if (max && (max->is_zero() || first > last)) return ExprId::none;
+      const ExprId any = x_.cat(x_.set(ByteSet('1', '9')), fraction_);
+      std::vector<ExprId> out;
+      const bool at_first = min && !min->is_zero(), at_last = max.has_value();
+      for (const int e : {first, last}) {
+        if (e == last && first == last && !out.empty()) break;
+        ExprId mantissa = any;
+        if (at_first && e == first) mantissa = x_.both(mantissa, at_least(mantissa_of(*min), above));
+        if (at_last && e == last) mantissa = x_.both(mantissa, at_most(mantissa_of(*max), below));
+        out.push_back(x_.cat(mantissa, exponents(e, e)));
+      }
+      if (last - first > 1) out.push_back(x_.cat(any, exponents(first + 1, last - 1)));
+      return x_.alt(std::move(out));
+    };
+    if (!range.max || !range.max->negative) {
+      const bool bounded = range.min && !range.min->negative;
+      parts.push_back(add(bounded ? range.min : std::nullopt, range.above_min, range.max, range.below_max));
+    }
+    if (!range.min || range.min->negative) {
+      const auto min = range.max && range.max->negative ? std::optional(range.max->negated()) : std::nullopt;
+      const auto max = range.min ? std::optional(range.min->negated()) : std::nullopt;
+      parts.push_back(x_.cat(minus_, add(min, range.below_max, max, range.above_min)));
+    }
+    return x_.alt(std::move(parts));
+  }
+  static constexpr int max_exponent = 400;
+  /// n of d.ddd * 10^n, of a number that is not 0; and d.ddd.
+  [[nodiscard]] static int exponent_of(const Decimal& value) {
+    if (!value.digits.empty()) return static_cast<int>(value.digits.size()) - 1;
+    return -static_cast<int>(value.fraction.find_first_not_of('0')) - 1;
+  }
+  [[nodiscard]] static Decimal mantissa_of(const Decimal& value) {
+    std::string all = value.digits + value.fraction;
+    all.erase(0, all.find_first_not_of('0'));
+    Decimal out{false, all.substr(0, 1), all.substr(1)};
+    out.fraction.resize(out.fraction.find_last_not_of('0') + 1);
+    return out;
+  }
+  /// e and a number in [first, last], with up to two zeros before it.
+  [[nodiscard]] ExprId exponents(int first, int last) {
+    const auto sizes = [&](int min, int max) {  // 0 <= min <= max
+      NumberRange range;
+      range.at_least(*parse_decimal(std::to_string(min)), false);
+      range.at_most(*parse_decimal(std::to_string(max)), false);
+      const ExprId in = x_.both({size_, at_least(*range.min, false), at_most(*range.max, false)});
+      return x_.cat(x_.repeat(x_.literal("0"), 0, 2), in);
+    };
+    std::vector<ExprId> parts;
+    if (last >= 0) parts.push_back(x_.cat(x_.optional(x_.literal("+")), sizes(std::max(first, 0), last)));
+    if (first < 0) parts.push_back(x_.cat(minus_, sizes(std::max(-last, 0), -first)));
+    if (first <= 0 && last >= 0) parts.push_back(x_.cat(minus_, x_.repeat(x_.literal("0"), 1, 3)));
+    ByteSet e('e', 'e');
+    e.insert('E');
+    return x_.cat(x_.set(e), x_.alt(std::move(parts)));
   }
 
   /// Decimals without sign that are at least the bound.

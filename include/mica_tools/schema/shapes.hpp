@@ -66,6 +66,14 @@ struct Shape {
   std::vector<const Json*> values;  // arrays and objects that are given
 };
 
+/// A value that is neither array nor object, as JSON; 2.0 also as 2.
+[[nodiscard]] inline std::vector<std::string> texts_of(const Json& value) {
+  if (value.is_string()) return {"\"" + json_escaped(value.get_ref<const std::string&>()) + "\""};
+  std::vector<std::string> out = {value.dump()};
+  if (value.is_number_float() && out[0].ends_with(".0")) out.push_back(out[0].substr(0, out[0].size() - 2));
+  return out;
+}
+
 /// Shapes of needs. One thread at a time.
 class Shapes {
  public:
@@ -180,7 +188,7 @@ inline Shape Shapes::shape_of(const Case& at) {
       if (value->is_structured()) {
         out.values.push_back(value);
       } else {
-        texts.push_back({value->is_string() ? "\"" + json_escaped(value->get_ref<const std::string&>()) + "\"" : value->dump()});
+        for (std::string& text : texts_of(*value)) texts.push_back({std::move(text)});
       }
     }
     out.scalar = x_.table(std::move(texts));
@@ -317,7 +325,8 @@ inline std::optional<Literals> Shapes::other_member(const ObjectNeed& need, cons
     if (!covered && group.others) out.push_back(*group.others);
     if (covered || group.others) evaluated |= group.scopes;
   }
-  for (const Unevaluated& each : need.unevaluated) {
+  for (std::size_t i = need.unevaluated.size(); i > 0; --i) {  // inner ones are later
+    const Unevaluated& each = need.unevaluated[i - 1];
     if ((evaluated & each.scope) != 0) continue;
     out.push_back(each.value);
     evaluated |= each.scopes;
@@ -336,7 +345,8 @@ inline Literals Shapes::item_of(const ArrayNeed& need, std::uint64_t i) {
     if (!first && group.others) out.push_back(*group.others);
     if (first || group.others) evaluated |= group.scopes;
   }
-  for (const Unevaluated& each : need.unevaluated) {
+  for (std::size_t k = need.unevaluated.size(); k > 0; --k) {  // inner ones are later
+    const Unevaluated& each = need.unevaluated[k - 1];
     if ((evaluated & each.scope) != 0) continue;
     out.push_back(each.value);
     evaluated |= each.scopes;
@@ -462,7 +472,7 @@ inline std::optional<std::vector<std::string>> Shapes::listed(NeedId need) {
     }
     for (const Json* value : *at.values) {
       if (value->is_structured()) return std::nullopt;
-      out.push_back(value->is_string() ? "\"" + json_escaped(value->get_ref<const std::string&>()) + "\"" : value->dump());
+      out.push_back(texts_of(*value)[0]);
     }
   }
   std::sort(out.begin(), out.end());

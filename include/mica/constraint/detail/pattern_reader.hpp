@@ -24,6 +24,15 @@ namespace mica::constraint::detail {
 }
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
+/// Adds a code point as UTF-8.
+inline void append_utf8(std::uint32_t code_point, std::string& out) {
+  const auto add = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  const int more = code_point < 0x80 ? 0 : code_point < 0x800 ? 1 : code_point < 0x10000 ? 2 : 3;
+  constexpr std::uint32_t leads[] = {0, 0xC0, 0xE0, 0xF0};
+  add(leads[more] | code_point >> (6 * more));
+  for (int i = more - 1; i >= 0; --i) add(0x80 | (code_point >> (6 * i) & 0x3F));
+}
+
 /// The beginning of a text as a message shows it: as escaped(), but a backslash is one.
 [[nodiscard]] inline std::string shown(std::string_view text, std::size_t limit = 60) {
   std::string out;
