@@ -90,7 +90,8 @@ void check_schema(const Json& group, const std::shared_ptr<const constraint::Tok
     if (!known) why = "limit: " + grammar.why();
     std::size_t good = 0;
     for (const Json& test : tests) {
-      const std::string wrong = check_text(grammar, tokenizer, test, options.whitespace == schema::Whitespace::any, out);
+      const std::string wrong =
+          check_text(grammar, tokenizer, test, options.whitespace == schema::Whitespace::any, out);
       good += wrong.empty();
       if (!wrong.empty() && why.empty()) why = wrong;
     }
@@ -100,11 +101,14 @@ void check_schema(const Json& group, const std::shared_ptr<const constraint::Tok
   } catch (const Error& error) {
     out.first.push_back(static_cast<float>(micros(begin)));
     why = error.what();
-    outcome = error.code() == ErrorCode::limit ? "limit" : error.code() == ErrorCode::usage ? "invalid" : "refused";
+    outcome = error.code() == ErrorCode::limit   ? "limit"
+              : error.code() == ErrorCode::usage ? "invalid"
+                                                 : "refused";
     if (outcome == "refused") ++out.refused[keyword_of(why)];
     // No value meets it: right if no text must be allowed.
     if (outcome == "invalid" && why.find("no value meets") != std::string::npos) {
-      const bool none = std::none_of(tests.begin(), tests.end(), [](const Json& t) { return t["valid"].get<bool>(); });
+      const bool none =
+          std::none_of(tests.begin(), tests.end(), [](const Json& t) { return t["valid"].get<bool>(); });
       if (none) {
         outcome = "passing";
         out.enforced_tests += tests.size();
@@ -112,12 +116,14 @@ void check_schema(const Json& group, const std::shared_ptr<const constraint::Tok
     }
   }
   ++out.schemas[outcome];
-  list << outcome << '\t' << name << '\t' << out.first.back() << '\t' << micros(begin) << '\t' << out.tokens - tokens_before << '\t' << why << std::endl;
+  list << outcome << '\t' << name << '\t' << out.first.back() << '\t' << micros(begin) << '\t'
+       << out.tokens - tokens_before << '\t' << why << std::endl;
 }
 
 double at(std::vector<float>& values, double part) {
   if (values.empty()) return 0;
-  const auto n = std::min(values.size() - 1, static_cast<std::size_t>(part * static_cast<double>(values.size())));
+  const auto n =
+      std::min(values.size() - 1, static_cast<std::size_t>(part * static_cast<double>(values.size())));
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(n), values.end());
   return values[n];
 }
@@ -145,7 +151,9 @@ std::string summary(Figures& f) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: mask_bench VOCABULARY.gguf FOLDER [--order any|schema] [--spaced] [--json FILE] [--list FILE]\n");
+    std::fprintf(stderr,
+                 "usage: mask_bench VOCABULARY.gguf FOLDER [--order any|schema] [--spaced] [--json FILE] "
+                 "[--list FILE]\n");
     return 2;
   }
   schema::SchemaOptions options;
@@ -156,7 +164,8 @@ int main(int argc, char** argv) {
     if (flag == "--annotation") options.formats = schema::Formats::annotation;
     if (i + 1 >= argc) continue;
     if (flag == "--order")
-      options.order = std::string_view(argv[i + 1]) == "any" ? schema::MemberOrder::any : schema::MemberOrder::schema;
+      options.order =
+          std::string_view(argv[i + 1]) == "any" ? schema::MemberOrder::any : schema::MemberOrder::schema;
     if (flag == "--json") json = argv[i + 1];
     if (flag == "--list") list_file = argv[i + 1];
   }
@@ -164,7 +173,8 @@ int main(int argc, char** argv) {
   const text::AnyTokenizer tokenizer = text::make_tokenizer(text::vocabulary_from(file.metadata()));
   auto begin = Clock::now();
   const auto trie = std::make_shared<const constraint::TokenTrie>(tokenizer);
-  std::fprintf(stderr, "trie: %.0f ms, %zu bytes, %zu tokens\n", micros(begin) / 1000, trie->bytes(), trie->n_vocab());
+  std::fprintf(stderr, "trie: %.0f ms, %zu bytes, %zu tokens\n", micros(begin) / 1000, trie->bytes(),
+               trie->n_vocab());
   std::size_t every = 1, number = 0;
   for (int i = 3; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--every") every = std::strtoul(argv[i + 1], nullptr, 10);

@@ -10,6 +10,7 @@
 #include "mica/constraint/expressions.hpp"
 #include "mica/constraint/gbnf.hpp"
 #include "mica/constraint/grammar.hpp"
+#include "mica/constraint/named_token.hpp"
 #include "mica/constraint/recognizer.hpp"
 #include "mica/constraint/regex.hpp"
 #include "mica/constraint/rules.hpp"

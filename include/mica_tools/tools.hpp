@@ -105,6 +105,7 @@
 #include "mica_tools/serve/job.hpp"
 #include "mica_tools/serve/loaded_model.hpp"
 #include "mica_tools/serve/loader.hpp"
+#include "mica_tools/serve/make_constraint.hpp"
 #include "mica_tools/serve/metrics.hpp"
 #include "mica_tools/serve/model_memory.hpp"
 #include "mica_tools/serve/options.hpp"

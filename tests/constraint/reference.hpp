@@ -32,8 +32,8 @@ inline std::vector<std::string> texts_of(std::string_view letters, std::size_t n
 /// A regular expression over single bytes. Where it may end is found by trying everything.
 struct Tree {
   enum class Kind : std::uint8_t {
-    set,         // one of `letters`
-    cat,         // of no parts: the empty text
+    set,  // one of `letters`
+    cat,  // of no parts: the empty text
     alt,
     repeat,
     both,
@@ -144,7 +144,8 @@ struct Tree {
       case Kind::alt:
         return "(" + out + ")";
       case Kind::repeat:
-        if (max == unlimited) return out + (min == 0 ? "*" : min == 1 ? "+?" : "{" + std::to_string(min) + ",}");
+        if (max == unlimited)
+          return out + (min == 0 ? "*" : min == 1 ? "+?" : "{" + std::to_string(min) + ",}");
         return out + "{" + std::to_string(min) + "," + std::to_string(max) + "}";
       case Kind::begin:
         return "^";

@@ -84,6 +84,13 @@ class FakeModel final : public serve::ServedModel {
     return token == 1 ? "</s>" : std::string(1, static_cast<char>(static_cast<unsigned char>(token)));
   }
 
+  [[nodiscard]] std::shared_ptr<const constraint::TokenTrie> tokens() const override {
+    std::vector<constraint::TokenBytes> all;
+    for (TokenId id = 2; id < card_.n_vocab; ++id) all.push_back({id, piece(id)});
+    for (TokenId id = 0; id < 2; ++id) all.push_back({id, constraint::TokenTrie::special_text(id)});
+    return std::make_shared<constraint::TokenTrie>(std::move(all), card_.n_vocab, std::vector<TokenId>{1}, 1);
+  }
+
   mutable std::vector<serve::Conversation> conversations;  // that were rendered
 
  private:

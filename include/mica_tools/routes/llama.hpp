@@ -161,6 +161,7 @@ struct LlamaForm {
   std::vector<Job> jobs = {};             // without prompts' tokens, which have been submitted
   std::vector<std::string> prompts = {};  // texts, one for n jobs
   bool tokens = false;                    // ids of tokens are wanted
+  std::string grammar = {};
 
   [[nodiscard]] Json piece(std::size_t i, const std::string& text,
                            const std::vector<ScoredPiece>& scored) const {
@@ -186,6 +187,7 @@ struct LlamaForm {
     out["tokens_cached"] = ended.cached_tokens;
     out["generation_settings"] = settings_of(job);
     out["generation_settings"]["n_ctx"] = n_ctx;
+    out["generation_settings"]["grammar"] = grammar;
     out["prompt"] = prompts[i / n];
     out["truncated"] = ended.reason == StopReason::context_full;
     out["stop_type"] = finish_reason(ended) == "length" ? "limit" : ended.stop.empty() ? "eos" : "word";
@@ -203,6 +205,7 @@ struct LlamaForm {
   Job job = read_job(fields, service, options, request);
   LlamaForm form;
   form.tokens = fields.flag("return_tokens").value_or(false);
+  form.grammar = fields.text("grammar").value_or("");
   job.top_tokens = static_cast<std::size_t>(fields.integer("n_probs", 0, max_top_tokens).value_or(0));
   job.scores = form.tokens || job.top_tokens > 0;
   const bool streams = fields.flag("stream").value_or(false);
@@ -220,7 +223,10 @@ struct LlamaForm {
     job.prompt = std::move(prompt);
     add_jobs(jobs, job, form.n);
   }
-  for (Job& each : form.jobs) each.model.reset();
+  for (Job& each : form.jobs) {  // the answers keep both as long as they need them
+    each.model.reset();
+    each.constraint = {};
+  }
   const auto answers = std::make_shared<Answers>(service, std::move(jobs));
   if (streams)
     return event_reply(answers, Api::openai, options.ping, [form](Answers& these, EventStream& stream) {

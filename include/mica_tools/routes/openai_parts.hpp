@@ -6,6 +6,7 @@
 
 #include "mica_tools/http/router.hpp"
 #include "mica_tools/http/stream.hpp"
+#include "mica_tools/routes/constraints.hpp"
 #include "mica_tools/routes/route_options.hpp"
 #include "mica_tools/routes/sampling.hpp"
 
@@ -48,8 +49,8 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
   job.max_tokens = options.max_tokens;
 }
 
-/// A job of the model that the request names, with the server's options and those of sampling and length. Options
-/// of llama-server that Job has no place for must have the values that change nothing.
+/// A job of the model that the request names, with the server's options and those of sampling and length, and
+/// with a grammar. Options of llama-server that Job has no place for must have the values that change nothing.
 [[nodiscard]] inline Job read_job(Fields& fields, Service& service, const RouteOptions& options,
                                   const HttpRequest& request) {
   Job job;
@@ -68,7 +69,7 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
     fields.allow_only(name, 0);
   const auto slot = fields.integer("id_slot", -1, static_cast<std::int64_t>(options.max_running) - 1);
   if (slot.value_or(-1) >= 0) job.slot = static_cast<std::size_t>(*slot);
-  fields.allow_only("grammar", "");
+  read_grammar(fields, job);
   fields.allow_only("json_schema");
   fields.allow_only("lora", Json::array());
   return job;

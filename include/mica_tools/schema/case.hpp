@@ -71,7 +71,9 @@ struct StringNeed {
   Counts length;  // code points
   std::vector<Wanted> patterns, formats;
   std::vector<std::string> excluded;
-  [[nodiscard]] bool is_free() const noexcept { return patterns.empty() && formats.empty() && excluded.empty(); }
+  [[nodiscard]] bool is_free() const noexcept {
+    return patterns.empty() && formats.empty() && excluded.empty();
+  }
 };
 
 /// What one schema says about all members: `properties`, `patternProperties`, `additionalProperties`.

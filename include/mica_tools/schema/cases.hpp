@@ -105,8 +105,8 @@ class Cases {
 
 /// Code points of UTF-8 text.
 [[nodiscard]] inline std::uint64_t length_of(std::string_view text) noexcept {
-  return static_cast<std::uint64_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::uint64_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; }));
 }
 
 inline std::optional<NeedId> Cases::intern(Literals literals) {
@@ -119,8 +119,8 @@ inline std::optional<NeedId> Cases::intern(Literals literals) {
   }
   const auto [at, added] = ids_.emplace(literals, static_cast<NeedId>(needs_.size()));
   if (!added) return at->second;
-  MICA_CHECK(needs_.size() < options_.max_needs, limit, "schema: values must meet more than ", options_.max_needs,
-             " different sets of schemas: references and combinations are too many");
+  MICA_CHECK(needs_.size() < options_.max_needs, limit, "schema: values must meet more than ",
+             options_.max_needs, " different sets of schemas: references and combinations are too many");
   needs_.push_back(std::move(literals));
   return at->second;
 }
@@ -273,7 +273,8 @@ inline bool Cases::replace(Open& open, const ScopedLiteral& scoped) {
 template <class F>
 bool Cases::any_schema_of(const Case& at, const std::string& name, F&& f) {
   for (const MemberGroup& group : at.object.groups) {
-    const Json* const value = group.properties == nullptr ? nullptr : document_.member(*group.properties, name);
+    const Json* const value =
+        group.properties == nullptr ? nullptr : document_.member(*group.properties, name);
     if (value != nullptr && f(child(group.schema, *value, "properties"))) return true;
   }
   return std::any_of(at.object.members.begin(), at.object.members.end(), [&](const auto& member) {
@@ -317,7 +318,8 @@ inline bool Cases::implies(const Open& open, const Edit& edit) {
     case Kind::literal: {
       const auto [id, meets] = edit.literal.literal;
       for (const ScopedLiteral& known : open.done) {
-        if (known.literal.schema == id) return known.literal.meets == meets && (edit.literal.scopes & ~known.scopes) == 0;
+        if (known.literal.schema == id)
+          return known.literal.meets == meets && (edit.literal.scopes & ~known.scopes) == 0;
         if (!meets && known.literal.meets && disjoint(known.literal.schema, id)) return true;
       }
       return !meets && (keywords_.types_of(id) & at.types) == 0;
@@ -544,22 +546,26 @@ inline std::optional<Literals> Cases::member(const ObjectNeed& object, const std
 inline bool Cases::meets(const Json& value, Literal literal, int depth) {
   const SchemaId id = literal.schema;
   if (is_true(id) || is_false(id)) return is_true(id) == literal.meets;
-  MICA_CHECK(depth < 200, limit, "schema: at ", document_.place(id), ": references go in a circle, or too deep");
+  MICA_CHECK(depth < 200, limit, "schema: at ", document_.place(id),
+             ": references go in a circle, or too deep");
   if (keywords_.has_unevaluated(id))
     refuse("unevaluatedProperties", document_.place(id), "beside enum, const or propertyNames");
   const Meaning meaning = keywords_.meets(id, 0, 1);
   const auto good = [&] {
     if (meaning.value != nullptr && value != *meaning.value) return false;
-    if (meaning.values != nullptr && std::find(meaning.values->begin(), meaning.values->end(), value) == meaning.values->end())
+    if (meaning.values != nullptr &&
+        std::find(meaning.values->begin(), meaning.values->end(), value) == meaning.values->end())
       return false;
     const auto all = [&](const Edits& edits) {
-      return std::all_of(edits.begin(), edits.end(), [&](const Edit& e) { return meets_edit(value, e, depth + 1); });
+      return std::all_of(edits.begin(), edits.end(),
+                         [&](const Edit& e) { return meets_edit(value, e, depth + 1); });
     };
     if (!all(meaning.edits)) return false;
     for (const Split& split : meaning.splits) {
       if (std::none_of(split.begin(), split.end(), all)) return false;
     }
-    if (meaning.members && value.is_object() && !meets_object(value, *meaning.members, depth + 1)) return false;
+    if (meaning.members && value.is_object() && !meets_object(value, *meaning.members, depth + 1))
+      return false;
     if (meaning.items && value.is_array() && !meets_array(value, *meaning.items, depth + 1)) return false;
     if (!meaning.unique || !value.is_array()) return true;
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -603,7 +609,8 @@ inline bool Cases::meets_edit(const Json& value, const Edit& edit, int depth) {
     case Kind::counts_characters:
       return !value.is_string() || edit.counts.contains(length_of(value.get_ref<const std::string&>()));
     case Kind::pattern:
-      return !value.is_string() || strings_.matches(edit.text, value.get_ref<const std::string&>()) == edit.flag;
+      return !value.is_string() ||
+             strings_.matches(edit.text, value.get_ref<const std::string&>()) == edit.flag;
     case Kind::format: {
       StringNeed need;
       need.formats.push_back({edit.text, edit.flag});
@@ -613,7 +620,8 @@ inline bool Cases::meets_edit(const Json& value, const Edit& edit, int depth) {
     case Kind::at_most: {
       if (!value.is_number()) return true;
       NumberRange range;
-      edit.kind == Kind::at_least ? range.at_least(edit.value, edit.flag) : range.at_most(edit.value, edit.flag);
+      edit.kind == Kind::at_least ? range.at_least(edit.value, edit.flag)
+                                  : range.at_most(edit.value, edit.flag);
       return range.contains(*number());
     }
     case Kind::multiple:
@@ -639,7 +647,8 @@ inline bool Cases::meets_object(const Json& value, const MemberGroup& group, int
 inline bool Cases::meets_array(const Json& value, const ItemGroup& group, int depth) {
   const std::size_t first = group.first == nullptr ? 0 : group.first->size();
   for (std::size_t i = 0; i < value.size(); ++i) {
-    if (i < first && !meets(value[i], {child(group.schema, (*group.first)[i], "prefixItems")}, depth)) return false;
+    if (i < first && !meets(value[i], {child(group.schema, (*group.first)[i], "prefixItems")}, depth))
+      return false;
     if (i >= first && group.others && !meets(value[i], *group.others, depth)) return false;
   }
   return true;

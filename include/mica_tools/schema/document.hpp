@@ -92,9 +92,9 @@ class Document {
   std::vector<Resource> resources_;
   std::vector<Schema> schemas_;
   std::unordered_map<const Json*, SchemaId> ids_;
-  std::unordered_map<std::string, std::uint32_t> resource_of_;                // by URI
+  std::unordered_map<std::string, std::uint32_t> resource_of_;                      // by URI
   std::unordered_map<std::string, std::pair<const Json*, std::uint32_t>> anchors_;  // by URI#name
-  std::unordered_map<std::string, std::size_t> dynamic_anchors_;              // how often a name is one
+  std::unordered_map<std::string, std::size_t> dynamic_anchors_;                    // how often a name is one
   std::unordered_map<const Json*, std::unordered_map<std::string_view, const Json*>> members_;
 };
 
@@ -114,8 +114,10 @@ inline Draft Document::draft_of(const Json& json, Draft otherwise) {
   const Json* const named = json.is_object() ? find_key(json, "$schema") : nullptr;
   if (named == nullptr || !named->is_string()) return otherwise;
   const auto& uri = named->get_ref<const std::string&>();
-  constexpr std::pair<std::string_view, Draft> known[] = {{"draft-03", Draft::draft4}, {"draft-04", Draft::draft4},
-                                                          {"draft-06", Draft::draft6}, {"draft-07", Draft::draft7},
+  constexpr std::pair<std::string_view, Draft> known[] = {{"draft-03", Draft::draft4},
+                                                          {"draft-04", Draft::draft4},
+                                                          {"draft-06", Draft::draft6},
+                                                          {"draft-07", Draft::draft7},
                                                           {"2019-09", Draft::draft2019}};
   for (const auto& [text, draft] : known) {
     if (uri.find(text) != std::string::npos) return draft;
@@ -199,8 +201,9 @@ inline SchemaId Document::resolve(SchemaId id, std::string_view reference, std::
     if (known == resource_of_.end()) {
       const auto anchored = anchors_.find(uri + "#" + std::string(fragment));
       if (anchored != anchors_.end()) return add(*anchored->second.first, anchored->second.second);
-      refuse(keyword, place(id),
-             join("'", escaped(reference, 100), "' is in another document; put it into this one, under $defs"));
+      refuse(
+          keyword, place(id),
+          join("'", escaped(reference, 100), "' is in another document; put it into this one, under $defs"));
     }
     resource = known->second;
   }
@@ -209,10 +212,13 @@ inline SchemaId Document::resolve(SchemaId id, std::string_view reference, std::
   if (!plain->empty() && (*plain)[0] != '/') {
     const auto anchored = anchors_.find(uri + "#" + *plain);
     if (anchored == anchors_.end())
-      refuse(keyword, place(id), join("no schema has the anchor '", escaped(*plain, 60), "'"), ErrorCode::usage);
+      refuse(keyword, place(id), join("no schema has the anchor '", escaped(*plain, 60), "'"),
+             ErrorCode::usage);
     if (keyword == "$dynamicRef" && dynamic_anchors_[*plain] > 1)
-      refuse(keyword, place(id), join("the anchor '", escaped(*plain, 60), "' is there several times, and which "
-                                      "one is meant depends on the way to it"));
+      refuse(keyword, place(id),
+             join("the anchor '", escaped(*plain, 60),
+                  "' is there several times, and which "
+                  "one is meant depends on the way to it"));
     return add(*anchored->second.first, anchored->second.second);
   }
   const Json* at = resources_[resource].root;
@@ -292,10 +298,12 @@ inline std::string Document::place(SchemaId id) const {
     const std::string path = open[i].path;
     if (at->is_object()) {
       for (auto each = at->begin(); each != at->end(); ++each) {
-        if (each->is_structured() || &*each == wanted) open.push_back({&*each, path + "/" + pointer_part(each.key())});
+        if (each->is_structured() || &*each == wanted)
+          open.push_back({&*each, path + "/" + pointer_part(each.key())});
       }
     } else if (at->is_array()) {
-      for (std::size_t k = 0; k < at->size(); ++k) open.push_back({&(*at)[k], path + "/" + std::to_string(k)});
+      for (std::size_t k = 0; k < at->size(); ++k)
+        open.push_back({&(*at)[k], path + "/" + std::to_string(k)});
     }
   }
   return "#";

@@ -21,20 +21,24 @@ struct ScopedLiteral {
 /// One change of a case.
 struct Edit {
   enum class Kind : std::uint8_t {
-    literal,      // the value meets `literal`
-    types,        // it is of `types`
-    require,      // an object has the member `text`
-    forbid,       // and has not
-    member,       // the member `text` meets `literal`, if it is there
-    name,         // all names meet `literal`
-    obligation,   // some member does: `obligation`
-    item,         // item `number` meets `literal`, if it is there
-    contained,    // `counts` of the items from `number` on meet `literal`
-    counts_members, counts_items, counts_characters,  // within `counts`
-    pattern, format,                                  // `text` is found, or not: `flag`
-    at_least, at_most,                                // `value`; itself excluded: `flag`
-    multiple,                                         // of `value`, or not: `flag`
-    exclude       // the value is not `json`
+    literal,     // the value meets `literal`
+    types,       // it is of `types`
+    require,     // an object has the member `text`
+    forbid,      // and has not
+    member,      // the member `text` meets `literal`, if it is there
+    name,        // all names meet `literal`
+    obligation,  // some member does: `obligation`
+    item,        // item `number` meets `literal`, if it is there
+    contained,   // `counts` of the items from `number` on meet `literal`
+    counts_members,
+    counts_items,
+    counts_characters,  // within `counts`
+    pattern,
+    format,  // `text` is found, or not: `flag`
+    at_least,
+    at_most,   // `value`; itself excluded: `flag`
+    multiple,  // of `value`, or not: `flag`
+    exclude    // the value is not `json`
   };
   Kind kind;
   ScopedLiteral literal = {};

@@ -38,9 +38,15 @@ class JsonRules final : public constraint::Rules {
     make_spaces();
   }
 
-  /// The texts of the schema. Expands all needs that a value may reach, so that what is not supported is
-  /// refused now. Raises ErrorCode::usage where no value meets the schema.
-  [[nodiscard]] ExprId start();
+  /// The texts of a schema of the document. Expands all needs that a value may reach, so that what is not
+  /// supported is refused now. Raises ErrorCode::usage where no value meets the schema.
+  [[nodiscard]] ExprId texts(SchemaId schema);
+  /// The members of an object that meets the schema, by need: for notations other than JSON. Nothing where the
+  /// schema has alternatives.
+  [[nodiscard]] std::optional<ObjectShape> object(SchemaId schema);
+  /// The texts of a need that object() has named.
+  [[nodiscard]] ExprId texts_of_need(NeedId need) { return call(need); }
+  [[nodiscard]] Shapes& shapes() noexcept { return shapes_; }
 
   // Required by Rules
   [[nodiscard]] ExprId body(RuleId rule, Expressions& expressions) override;
@@ -48,6 +54,8 @@ class JsonRules final : public constraint::Rules {
     return rules_.size() * 96 + cases_.size() * 256 + objects_.size() * 512 + arrays_.size() * 256;
   }
 
+  /// An expression between the white space that the options allow.
+  [[nodiscard]] ExprId spaced(ExprId e) { return x_.cat({space_, e, space_}); }
   [[nodiscard]] Document& document() noexcept { return document_; }
 
  private:
@@ -110,7 +118,7 @@ class JsonRules final : public constraint::Rules {
   std::map<Numbers32, RuleId> rule_ids_;
   std::vector<ObjectShape> objects_;
   std::vector<ArrayShape> arrays_;
-  std::vector<std::vector<std::string>> listed_;     // of each array: values of unique items
+  std::vector<std::vector<std::string>> listed_;      // of each array: values of unique items
   std::map<NeedId, std::vector<ExprId>> structured_;  // of each need: texts of its arrays and objects
   std::map<NeedId, bool> reached_;
   std::map<Numbers32, bool> can_end_;
@@ -130,14 +138,29 @@ inline void JsonRules::make_spaces() {
   space_ = after_comma_ = after_colon_ = x_.repeat(x_.set(spaces), 0);
 }
 
-inline ExprId JsonRules::start() {
-  const auto need = cases_.intern({{document_.root()}});
-  MICA_CHECK(need && shapes_.lives(*need), usage, "schema: no value meets it: some of its keywords contradict each "
-             "other, or it requires itself");
-  std::vector<NeedId> open = {*need};
-  reached_.emplace(*need, true);
+inline ExprId JsonRules::texts(SchemaId schema) {
+  const auto need = cases_.intern({{schema}});
+  MICA_CHECK(need && shapes_.lives(*need), usage, "schema: no value meets ", document_.place(schema),
+             ": some of its keywords contradict each other, or it requires itself");
+  reach(*need);
+  return call(*need);
+}
+
+inline std::optional<ObjectShape> JsonRules::object(SchemaId schema) {
+  static_cast<void>(texts(schema));
+  const auto& shapes = shapes_.of(*cases_.intern({{schema}}));
+  const auto objects =
+      std::count_if(shapes.begin(), shapes.end(), [](const Shape& s) { return s.object.has_value(); });
+  if (objects != 1) return std::nullopt;
+  return std::find_if(shapes.begin(), shapes.end(), [](const Shape& s) { return s.object.has_value(); })
+      ->object;
+}
+
+/// Makes the bodies of all values that a value of the need can contain.
+inline void JsonRules::reach(NeedId need) {
+  std::vector<NeedId> open;
+  if (reached_.emplace(need, true).second) open.push_back(need);
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const std::size_t known = cases_.size();
     for (const Shape& shape : shapes_.of(open[i])) {
       const auto add = [&](NeedId next) {
         if (reached_.emplace(next, true).second) open.push_back(next);
@@ -151,14 +174,13 @@ inline ExprId JsonRules::start() {
       }
       if (!shape.array) continue;
       for (std::uint64_t k = 0; k <= shape.array->first.size() && k < shape.array->count.max; ++k) {
-        const auto item = cases_.intern(k < shape.array->first.size() ? shape.array->first[k] : shape.array->others);
+        const auto item =
+            cases_.intern(k < shape.array->first.size() ? shape.array->first[k] : shape.array->others);
         if (item) add(*item);
       }
     }
-    static_cast<void>(known);
     static_cast<void>(value_body(open[i]));
   }
-  return x_.cat({space_, call(*need), space_});
 }
 
 inline ExprId JsonRules::body(RuleId rule, Expressions& /*expressions*/) {
@@ -183,7 +205,9 @@ inline ExprId JsonRules::value_of(const Json& value, int depth) {
   for (auto at = value.begin(); at != value.end(); ++at) {
     if (!first) out = x_.cat({out, space_, x_.literal(","), after_comma_});
     if (first) out = x_.cat(out, space_);
-    if (object) out = x_.cat({out, x_.literal("\"" + json_escaped(at.key()) + "\""), space_, x_.literal(":"), after_colon_});
+    if (object)
+      out = x_.cat(
+          {out, x_.literal("\"" + json_escaped(at.key()) + "\""), space_, x_.literal(":"), after_colon_});
     out = x_.cat(out, value_of(*at, depth + 1));
     first = false;
   }
@@ -258,7 +282,8 @@ inline JsonRules::Numbers32 JsonRules::counted(const ObjectShape& shape, Numbers
   state[2] = static_cast<std::uint32_t>(std::min<std::uint64_t>(state[2] + 1, most));
   return state;
 }
-inline JsonRules::Numbers32 JsonRules::with_member(const ObjectShape& shape, Numbers32 state, std::size_t member) const {
+inline JsonRules::Numbers32 JsonRules::with_member(const ObjectShape& shape, Numbers32 state,
+                                                   std::size_t member) const {
   if (in_order()) {
     state[4] = static_cast<std::uint32_t>(member + 1);
   } else {
@@ -280,7 +305,6 @@ inline ExprId JsonRules::object_body(const Numbers32& state) {
 
 /// One more member and all that follows; none where there can be no more.
 inline ExprId JsonRules::members(const ObjectShape& shape, const Numbers32& state) {
-  const Left now = left(shape, state);
   const std::uint64_t room = shape.count.max == no_max ? no_max : shape.count.max - state[2];
   if (room == 0) return ExprId::none;
   const auto finishes = [&](const Numbers32& after) {  // whether the object can still be complete
@@ -322,7 +346,6 @@ inline ExprId JsonRules::members(const ObjectShape& shape, const Numbers32& stat
       for (const OtherMembers& way : shape.obliged[i].ways) add_other(way, 1U << i);
     }
   }
-  static_cast<void>(now);
   return x_.alt(std::move(parts));
 }
 
@@ -338,7 +361,9 @@ inline std::uint32_t JsonRules::places(const ArrayShape& shape) const {
 
 inline void JsonRules::check_array(std::size_t index) {
   const ArrayShape shape = arrays_[index];
-  const auto place = [&] { return document_.place(shape.counted.empty() ? shape.unique_at : shape.counted[0].value.schema); };
+  const auto place = [&] {
+    return document_.place(shape.counted.empty() ? shape.unique_at : shape.counted[0].value.schema);
+  };
   if (!shape.counted.empty()) {
     if (shape.counted.size() > 3) refuse("contains", place(), "more than 3 of them apply to one array");
     std::uint64_t states = places(shape) + 1;

@@ -27,8 +27,8 @@ struct Meaning {
   std::vector<Split> splits;
   std::optional<MemberGroup> members;
   std::optional<ItemGroup> items;
-  const Json* values = nullptr;         // enum, as an array
-  const Json* value = nullptr;          // const
+  const Json* values = nullptr;  // enum, as an array
+  const Json* value = nullptr;   // const
   bool unique = false;
   std::optional<Unevaluated> unevaluated_members, unevaluated_items;
   bool nothing = false;  // met by no value
@@ -51,7 +51,8 @@ class Keywords {
   /// Types that a value of the schema may have, as far as its own keywords and references tell.
   [[nodiscard]] Types types_of(SchemaId id, int depth = 0);
   [[nodiscard]] bool has_unevaluated(SchemaId id) const {
-    return document_.find(id, "unevaluatedProperties") != nullptr || document_.find(id, "unevaluatedItems") != nullptr;
+    return document_.find(id, "unevaluatedProperties") != nullptr ||
+           document_.find(id, "unevaluatedItems") != nullptr;
   }
 
  private:
@@ -60,7 +61,9 @@ class Keywords {
   [[nodiscard]] SchemaId child(SchemaId id, const Json& json, std::string_view keyword) {
     return document_.child(id, json, keyword);
   }
-  [[nodiscard]] const Json* find(SchemaId id, const char* keyword) const { return document_.find(id, keyword); }
+  [[nodiscard]] const Json* find(SchemaId id, const char* keyword) const {
+    return document_.find(id, keyword);
+  }
   [[nodiscard]] std::vector<SchemaId> list(SchemaId id, const char* keyword);
   [[nodiscard]] const Json* object(SchemaId id, const char* keyword);
   [[nodiscard]] std::optional<std::uint64_t> count(SchemaId id, const char* keyword);
@@ -100,7 +103,8 @@ inline std::vector<SchemaId> Keywords::list(SchemaId id, const char* keyword) {
   const Json* const json = find(id, keyword);
   std::vector<SchemaId> out;
   if (json == nullptr) return out;
-  if (!json->is_array()) refuse(keyword, document_.place(id), "its value is no array of schemas", ErrorCode::usage);
+  if (!json->is_array())
+    refuse(keyword, document_.place(id), "its value is no array of schemas", ErrorCode::usage);
   for (const Json& each : *json) out.push_back(child(id, each, keyword));
   return out;
 }
@@ -125,7 +129,8 @@ inline std::optional<Decimal> Keywords::number(SchemaId id, const char* keyword)
   const Json* const json = find(id, keyword);
   if (json == nullptr) return std::nullopt;
   const auto value = json->is_number() ? decimal_of(*json) : std::nullopt;
-  if (!value) refuse(keyword, document_.place(id), "its value is no number of 400 digits or fewer", ErrorCode::usage);
+  if (!value)
+    refuse(keyword, document_.place(id), "its value is no number of 400 digits or fewer", ErrorCode::usage);
   return value;
 }
 inline std::optional<SchemaId> Keywords::schema(SchemaId id, const char* keyword) {
@@ -156,8 +161,9 @@ inline std::optional<Types> Keywords::declared_types(SchemaId id) {
   if (json == nullptr) return std::nullopt;
   const auto one = [&](const Json& name) -> Types {
     constexpr std::pair<std::string_view, Types> known[] = {
-        {"null", null_type},     {"boolean", boolean_types}, {"integer", integer_type}, {"number", number_types},
-        {"string", string_type}, {"array", array_type},      {"object", object_type},   {"any", all_types}};
+        {"null", null_type},      {"boolean", boolean_types}, {"integer", integer_type},
+        {"number", number_types}, {"string", string_type},    {"array", array_type},
+        {"object", object_type},  {"any", all_types}};
     for (const auto& [text, types] : known) {
       if (name.is_string() && name.get_ref<const std::string&>() == text) return types;
     }
@@ -173,7 +179,8 @@ inline std::optional<std::string> Keywords::known_format(SchemaId id) {
   if (json == nullptr || !json->is_string() || options_.formats == Formats::annotation) return std::nullopt;
   auto name = json->get<std::string>();
   if (is_unsupported_format(name))
-    refuse("format", document_.place(id), join("'", name, "' is not enforced; leave it out, or let formats be annotations"));
+    refuse("format", document_.place(id),
+           join("'", name, "' is not enforced; leave it out, or let formats be annotations"));
   if (format_pattern(name).empty()) return std::nullopt;  // not a standard one: an annotation
   return name;
 }
@@ -182,7 +189,8 @@ inline std::optional<std::string> Keywords::known_format(SchemaId id) {
 
 inline void Keywords::refuse_unsupported(SchemaId id) {
   const Json* const vocabulary = find(id, "$vocabulary");
-  if (vocabulary != nullptr) refuse("$vocabulary", document_.place(id), "a schema of schemas is not supported");
+  if (vocabulary != nullptr)
+    refuse("$vocabulary", document_.place(id), "a schema of schemas is not supported");
 }
 
 inline Meaning Keywords::meets(SchemaId id, std::uint32_t scopes, std::uint32_t scope) {
@@ -206,8 +214,8 @@ inline Meaning Keywords::meets(SchemaId id, std::uint32_t scopes, std::uint32_t 
   }
   const std::uint32_t inner = scopes | (out.unevaluated_members || out.unevaluated_items ? scope : 0);
   if (const auto types = declared_types(id)) out.edits.push_back(edit::types(*types));
-  if (find(id, "nullable") != nullptr && find(id, "nullable")->is_boolean() && find(id, "nullable")->get<bool>() &&
-      !out.edits.empty())  // OpenAPI 3.0
+  if (find(id, "nullable") != nullptr && find(id, "nullable")->is_boolean() &&
+      find(id, "nullable")->get<bool>() && !out.edits.empty())  // OpenAPI 3.0
     out.edits[0].types |= null_type;
   if (const Json* const values = find(id, "enum")) {
     if (!values->is_array()) refuse("enum", document_.place(id), "its value is no array", ErrorCode::usage);
@@ -273,8 +281,9 @@ inline void Keywords::read_if(SchemaId id, std::uint32_t scopes, Meaning& out) {
 }
 
 inline void Keywords::read_counts(SchemaId id, Meaning& out) {
-  constexpr std::pair<const char*, Kind> keywords[] = {
-      {"Length", Kind::counts_characters}, {"Items", Kind::counts_items}, {"Properties", Kind::counts_members}};
+  constexpr std::pair<const char*, Kind> keywords[] = {{"Length", Kind::counts_characters},
+                                                       {"Items", Kind::counts_items},
+                                                       {"Properties", Kind::counts_members}};
   for (const auto& [name, kind] : keywords) {
     if (const auto min = count(id, (std::string("min") + name).c_str()))
       out.edits.push_back(edit::count(kind, *min, no_max));
@@ -285,12 +294,13 @@ inline void Keywords::read_counts(SchemaId id, Meaning& out) {
 
 inline void Keywords::read_scalars(SchemaId id, Meaning& out) {
   if (const Json* const pattern = find(id, "pattern")) {
-    if (!pattern->is_string()) refuse("pattern", document_.place(id), "its value is no text", ErrorCode::usage);
+    if (!pattern->is_string())
+      refuse("pattern", document_.place(id), "its value is no text", ErrorCode::usage);
     out.edits.push_back(edit::found(Kind::pattern, pattern->get<std::string>(), true));
   }
   if (const auto format = known_format(id)) out.edits.push_back(edit::found(Kind::format, *format, true));
-  for (const auto& [keyword, exclusive, kind] :
-       {std::tuple{"minimum", "exclusiveMinimum", Kind::at_least}, std::tuple{"maximum", "exclusiveMaximum", Kind::at_most}}) {
+  for (const auto& [keyword, exclusive, kind] : {std::tuple{"minimum", "exclusiveMinimum", Kind::at_least},
+                                                 std::tuple{"maximum", "exclusiveMaximum", Kind::at_most}}) {
     const Json* const other = find(id, exclusive);
     const bool flag = other != nullptr && other->is_boolean();  // draft 4
     if (const auto bound = number(id, keyword))
@@ -300,7 +310,8 @@ inline void Keywords::read_scalars(SchemaId id, Meaning& out) {
   if (const auto divisor = number(id, "multipleOf")) {
     if (divisor->negative || divisor->is_zero())
       refuse("multipleOf", document_.place(id), "its value is not above 0", ErrorCode::usage);
-    if (!schema::multiple_of(*divisor)) refuse("multipleOf", document_.place(id), "it has more than 9 digits");
+    if (!schema::multiple_of(*divisor))
+      refuse("multipleOf", document_.place(id), "it has more than 9 digits");
     out.edits.push_back(edit::bound(Kind::multiple, *divisor, true));
   }
 }
@@ -313,7 +324,8 @@ inline void Keywords::read_object(SchemaId id, std::uint32_t /*scopes*/, Meaning
   if (const auto others = schema(id, "additionalProperties")) group.others = Literal{*others};
   if (group.properties != nullptr || group.patterns != nullptr || group.others) out.members = group;
   if (const Json* const required = find(id, "required"); required != nullptr && !required->is_boolean()) {
-    for (std::string& name : names(*required, id, "required")) out.edits.push_back(edit::require(std::move(name)));
+    for (std::string& name : names(*required, id, "required"))
+      out.edits.push_back(edit::require(std::move(name)));
   }
   if (const auto name = schema(id, "propertyNames"))
     out.edits.push_back({.kind = Kind::name, .literal = {{*name}, 0}});
@@ -327,13 +339,15 @@ inline void Keywords::read_dependencies(SchemaId id, std::uint32_t scopes, Meani
     for (const auto& [name, value] : all->items()) {
       Edits with = {edit::types(object_type), edit::require(name)};
       if (value.is_array()) {
-        for (std::string& needed : names(value, id, keyword)) with.push_back(edit::require(std::move(needed)));
+        for (std::string& needed : names(value, id, keyword))
+          with.push_back(edit::require(std::move(needed)));
       } else if (value.is_string()) {  // draft 3
         with.push_back(edit::require(value.get<std::string>()));
       } else {
         with.push_back(edit::literal({child(id, value, keyword)}, scopes));
       }
-      out.splits.push_back({{edit::types(~object_type)}, {edit::types(object_type), edit::forbid(name)}, with});
+      out.splits.push_back(
+          {{edit::types(~object_type)}, {edit::types(object_type), edit::forbid(name)}, with});
     }
   }
 }
@@ -515,7 +529,8 @@ inline void Keywords::fail_object(SchemaId id, Split& out) {
 inline void Keywords::fail_array(SchemaId id, Split& out) {
   Meaning own;
   read_array(id, 0, own);
-  if (own.unique) refuse("uniqueItems", document_.place(id), "a schema with it is under 'not', 'if' or 'oneOf'");
+  if (own.unique)
+    refuse("uniqueItems", document_.place(id), "a schema with it is under 'not', 'if' or 'oneOf'");
   std::uint64_t first = 0;
   if (own.items && own.items->first != nullptr) {
     for (const Json& value : *own.items->first) {
@@ -525,13 +540,15 @@ inline void Keywords::fail_array(SchemaId id, Split& out) {
     }
   }
   if (own.items && own.items->others)
-    out.push_back({edit::types(array_type), edit::contained(negated(*own.items->others), {1, no_max}, first)});
+    out.push_back(
+        {edit::types(array_type), edit::contained(negated(*own.items->others), {1, no_max}, first)});
   for (const Edit& each : own.edits) {
     const Counts& counts = each.counts;
     if (counts.min > 0)
       out.push_back({edit::types(array_type), edit::contained(each.literal.literal, {0, counts.min - 1})});
     if (counts.max != no_max)
-      out.push_back({edit::types(array_type), edit::contained(each.literal.literal, {counts.max + 1, no_max})});
+      out.push_back(
+          {edit::types(array_type), edit::contained(each.literal.literal, {counts.max + 1, no_max})});
   }
 }
 
@@ -596,7 +613,8 @@ inline bool Keywords::disjoint_members(SchemaId a, SchemaId b, int depth) {
     for (const Json& name : *required) {
       if (!name.is_string()) continue;
       const auto& text = name.get_ref<const std::string&>();
-      const Json* const theirs = other != nullptr && other->is_object() ? document_.member(*other, text) : nullptr;
+      const Json* const theirs =
+          other != nullptr && other->is_object() ? document_.member(*other, text) : nullptr;
       if (theirs == nullptr) {
         const Json* const additional = find(b, "additionalProperties");
         if (additional != nullptr && additional->is_boolean() && !additional->get<bool>() &&
@@ -607,7 +625,8 @@ inline bool Keywords::disjoint_members(SchemaId a, SchemaId b, int depth) {
       if (theirs->is_boolean() && !theirs->get<bool>()) return true;
       const Json* const own = find(a, "properties");
       const Json* const ours = own != nullptr && own->is_object() ? document_.member(*own, text) : nullptr;
-      if (ours != nullptr && disjoint(child(a, *ours, "properties"), child(b, *theirs, "properties"), depth + 1))
+      if (ours != nullptr &&
+          disjoint(child(a, *ours, "properties"), child(b, *theirs, "properties"), depth + 1))
         return true;
     }
   }

@@ -112,7 +112,8 @@ class Numbers {
     // Below zero: the sizes, with the bounds changed over.
     if (!range.min || range.min->negative) {
       ExprId out = x_.both(x_.cat(size_, fraction_), at_least(zero, true));
-      if (range.max && range.max->negative) out = x_.both(out, at_least(range.max->negated(), range.below_max));
+      if (range.max && range.max->negative)
+        out = x_.both(out, at_least(range.max->negated(), range.below_max));
       if (range.min) out = x_.both(out, at_most(range.min->negated(), range.above_min));
       parts.push_back(x_.cat(minus_, out));
     }
@@ -122,7 +123,8 @@ class Numbers {
   /// As in_range(), of numbers d.ddd e n.
   [[nodiscard]] ExprId with_exponent(const NumberRange& range) {
     std::vector<ExprId> parts;
-    const auto add = [&](const std::optional<Decimal>& min, bool above, const std::optional<Decimal>& max, bool below) {
+    const auto add = [&](const std::optional<Decimal>& min, bool above, const std::optional<Decimal>& max,
+                         bool below) {
       const int first = min && !min->is_zero() ? exponent_of(*min) : -max_exponent;
       const int last = max ? exponent_of(*max) : max_exponent;
       if (max && (max->is_zero() || first > last)) return ExprId::none;

@@ -16,11 +16,12 @@ namespace mica::schema {
 
 /// The JSON texts of a schema. Raises ErrorCode::usage for a text that is no schema, or that no value meets;
 /// unsupported for a keyword that is not enforced, with its place; limit for a schema that is too large.
-[[nodiscard]] inline constraint::Language parse_schema(std::string_view text, const SchemaOptions& options = {}) {
+[[nodiscard]] inline constraint::Language parse_schema(std::string_view text,
+                                                       const SchemaOptions& options = {}) {
   constraint::Language out;
   out.expressions = std::make_unique<Expressions>(options.max_expression_bytes);
   auto rules = std::make_unique<JsonRules>(text, *out.expressions, options);
-  out.start = rules->start();
+  out.start = rules->spaced(rules->texts(rules->document().root()));
   out.rules = std::move(rules);
   return out;
 }

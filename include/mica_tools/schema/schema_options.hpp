@@ -34,9 +34,9 @@ struct SchemaOptions {
   Whitespace whitespace = Whitespace::compact;
   MemberOrder order = MemberOrder::schema;
   Formats formats = Formats::enforced;
-  std::size_t max_bytes = std::size_t{4} << 20;          // of the text of the schema
-  std::size_t max_cases = 5000;                          // ways in which one value can meet its schemas
-  std::size_t max_needs = 100'000;                       // different sets of schemas that a value must meet
+  std::size_t max_bytes = std::size_t{4} << 20;  // of the text of the schema
+  std::size_t max_cases = 5000;                  // ways in which one value can meet its schemas
+  std::size_t max_needs = 100'000;               // different sets of schemas that a value must meet
   std::size_t max_expression_bytes = std::size_t{48} << 20;
 };
 

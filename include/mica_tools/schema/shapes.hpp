@@ -77,8 +77,8 @@ struct Shape {
 /// Shapes of needs. One thread at a time.
 class Shapes {
  public:
-  static constexpr std::size_t max_patterns = 8;    // of names in one object: their combinations are tried
-  static constexpr int max_depth = 1000;            // of needs that need each other
+  static constexpr std::size_t max_patterns = 8;  // of names in one object: their combinations are tried
+  static constexpr int max_depth = 1000;          // of needs that need each other
 
   Shapes(Cases& cases, Strings& strings, Expressions& expressions)
       : cases_(cases), strings_(strings), numbers_(expressions), x_(expressions) {}
@@ -109,7 +109,8 @@ class Shapes {
                  ExprId unnamed, ObjectShape& out);
   [[nodiscard]] std::vector<std::string> patterns_of(const ObjectNeed& need) const;
   [[nodiscard]] std::optional<Literals> other_member(const ObjectNeed& need,
-                                                     const std::vector<std::string>& patterns, std::size_t found);
+                                                     const std::vector<std::string>& patterns,
+                                                     std::size_t found);
   [[nodiscard]] std::optional<ArrayShape> array_of(const ArrayNeed& need);
   [[nodiscard]] Literals item_of(const ArrayNeed& need, std::uint64_t i);
   void prune(Shape& shape);
@@ -256,7 +257,8 @@ inline std::vector<std::string> Shapes::patterns_of(const ObjectNeed& need) cons
 }
 
 /// Classes of names that no keyword lists, by the patterns that they match.
-inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::string>& names, ObjectShape& out) {
+inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::string>& names,
+                               ObjectShape& out) {
   out.obliged.resize(need.obligations.size());
   const std::vector<std::string> patterns = patterns_of(need);
   if (patterns.size() > max_patterns)
@@ -265,13 +267,14 @@ inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::st
   ExprId unnamed = strings(need.names);
   std::vector<constraint::Branch> listed;
   for (const std::string& name : names) listed.push_back({json_escaped(name)});
-  if (!listed.empty()) unnamed = x_.both({unnamed, strings_.any(), x_.complement(x_.table(std::move(listed)))});
+  if (!listed.empty())
+    unnamed = x_.both({unnamed, strings_.any(), x_.complement(x_.table(std::move(listed)))});
   for (std::size_t found = 0; found < std::size_t{1} << patterns.size(); ++found)
     add_class(need, patterns, found, unnamed, out);
 }
 
-inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::string>& patterns, std::size_t found,
-                              ExprId unnamed, ObjectShape& out) {
+inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::string>& patterns,
+                              std::size_t found, ExprId unnamed, ObjectShape& out) {
   const auto literals = other_member(need, patterns, found);
   const auto member = literals ? cases_.intern(*literals) : std::nullopt;
   if (!member) return;
@@ -291,13 +294,15 @@ inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::str
     };
     bool possible = each.pattern.empty() || matches(each.pattern);
     if (each.patterns != nullptr) {
-      for (auto at = each.patterns->begin(); at != each.patterns->end(); ++at) possible = possible && !matches(at.key());
+      for (auto at = each.patterns->begin(); at != each.patterns->end(); ++at)
+        possible = possible && !matches(at.key());
     }
     if (!possible) continue;
     std::vector<ExprId> allowed = {names};
     std::vector<constraint::Branch> listed;
     if (each.names != nullptr) {
-      for (auto at = each.names->begin(); at != each.names->end(); ++at) listed.push_back({json_escaped(at.key())});
+      for (auto at = each.names->begin(); at != each.names->end(); ++at)
+        listed.push_back({json_escaped(at.key())});
     }
     if (!listed.empty()) allowed.push_back(x_.complement(x_.table(std::move(listed))));
     if (each.is_name) allowed.push_back(strings({each.value}));
@@ -310,7 +315,8 @@ inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::str
 }
 
 /// As Cases::member(), of a name that only patterns can have.
-inline std::optional<Literals> Shapes::other_member(const ObjectNeed& need, const std::vector<std::string>& patterns,
+inline std::optional<Literals> Shapes::other_member(const ObjectNeed& need,
+                                                    const std::vector<std::string>& patterns,
                                                     std::size_t found) {
   Literals out;
   std::uint32_t evaluated = 0;
@@ -361,7 +367,8 @@ inline std::optional<ArrayShape> Shapes::array_of(const ArrayNeed& need) {
   ArrayShape out;
   out.count = need.count;
   if (!need.unevaluated.empty() && !need.contained.empty())
-    refuse("unevaluatedItems", cases_.document().place(need.unevaluated[0].value.schema), "beside 'contains'");
+    refuse("unevaluatedItems", cases_.document().place(need.unevaluated[0].value.schema),
+           "beside 'contains'");
   std::uint64_t first = 0;
   for (const ItemGroup& group : need.groups)
     first = std::max<std::uint64_t>(first, group.first == nullptr ? 0 : group.first->size());
@@ -370,7 +377,8 @@ inline std::optional<ArrayShape> Shapes::array_of(const ArrayNeed& need) {
   out.others = item_of(need, first);
   for (const Contained& each : need.contained) {
     if (each.count.empty()) return std::nullopt;
-    if (each.count.min > 0 || each.count.max != no_max) out.counted.push_back({each.value, each.count, each.from});
+    if (each.count.min > 0 || each.count.max != no_max)
+      out.counted.push_back({each.value, each.count, each.from});
   }
   out.unique = need.unique && out.count.max > 1;
   out.unique_at = need.unique_at;
@@ -388,8 +396,9 @@ inline Shapes::Life Shapes::state(NeedId need, int depth) {
     return Life::dead;
   }
   if (life_[need] != Life::unknown) return life_[need];
-  MICA_CHECK(depth < max_depth, limit, "schema: at ", cases_.document().place(cases_.literals(need)[0].schema),
-             ": required values nest deeper than ", max_depth);
+  MICA_CHECK(depth < max_depth, limit, "schema: at ",
+             cases_.document().place(cases_.literals(need)[0].schema), ": required values nest deeper than ",
+             max_depth);
   life_[need] = Life::open;
   const bool assumed_before = std::exchange(assumed_, false);
   bool found = false;
@@ -432,7 +441,8 @@ inline bool Shapes::array_lives(const ArrayShape& array, int depth) {
     return need && state(*need, depth) == Life::lives;
   };
   std::uint64_t needed = array.count.min;
-  for (const CountedItems& each : array.counted) needed = std::max(needed, each.count.min == 0 ? 0 : each.from + each.count.min);
+  for (const CountedItems& each : array.counted)
+    needed = std::max(needed, each.count.min == 0 ? 0 : each.from + each.count.min);
   if (needed > array.count.max) return false;
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(needed, array.first.size() + 1); ++i) {
     if (!item_lives(i)) return false;

@@ -46,7 +46,8 @@ using constraint::CodePoints;
 [[nodiscard]] inline ExprId encode_json(Expressions& x, const CodePoints& characters) {
   std::vector<ExprId> parts;
   for (std::uint32_t c = 0; c < 0x20; ++c) {
-    if (characters.contains(c)) parts.push_back(x.literal(json_escaped(std::string(1, static_cast<char>(c)))));
+    if (characters.contains(c))
+      parts.push_back(x.literal(json_escaped(std::string(1, static_cast<char>(c)))));
   }
   if (characters.contains('"')) parts.push_back(x.literal("\\\""));
   if (characters.contains('\\')) parts.push_back(x.literal("\\\\"));
@@ -71,9 +72,8 @@ class Strings {
     character_ = encode_json(x_, CodePoints::all());
     const auto hex = hex_digit();
     CodePoints plain = CodePoints::all();
-    const ExprId surrogates = x_.cat(
-        {x_.literal("\\u"), letter("dD"), letter("89abAB"), hex, hex, x_.literal("\\u"), letter("dD"),
-         letter("cdefCDEF"), hex, hex});
+    const ExprId surrogates = x_.cat({x_.literal("\\u"), letter("dD"), letter("89abAB"), hex, hex,
+                                      x_.literal("\\u"), letter("dD"), letter("cdefCDEF"), hex, hex});
     const ExprId other = x_.alt(x_.cat({letter("0123456789abcefABCEF"), hex, hex, hex}),
                                 x_.cat({letter("dD"), letter("01234567"), hex, hex}));
     free_character_ = x_.alt({character_, x_.cat(x_.literal("\\"), letter("\"\\/bfnrt")),
@@ -107,10 +107,11 @@ class Strings {
   /// What a need allows between the quotes; may accept nothing.
   [[nodiscard]] ExprId string(const StringNeed& need) {
     if (need.length.empty()) return ExprId::none;
-    const auto min = static_cast<std::uint32_t>(std::min<std::uint64_t>(need.length.min, Expressions::unlimited - 1));
-    const std::uint32_t max = need.length.max == no_max
-                                  ? Expressions::unlimited
-                                  : static_cast<std::uint32_t>(std::min<std::uint64_t>(need.length.max, Expressions::unlimited - 1));
+    const auto min =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(need.length.min, Expressions::unlimited - 1));
+    const std::uint32_t max = need.length.max == no_max ? Expressions::unlimited
+                                                        : static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                                                              need.length.max, Expressions::unlimited - 1));
     if (need.is_free()) return x_.repeat(free_character_, min, max);
     std::vector<ExprId> parts;
     bool bounded = false;  // whether a part excludes what is no text
@@ -123,7 +124,8 @@ class Strings {
     std::vector<constraint::Branch> excluded;
     for (const std::string& text : need.excluded) excluded.push_back({json_escaped(text)});
     if (!excluded.empty()) add(x_.table(std::move(excluded)), false);
-    if (!bounded || min > 0 || max != Expressions::unlimited) parts.push_back(x_.repeat(character_, min, max));
+    if (!bounded || min > 0 || max != Expressions::unlimited)
+      parts.push_back(x_.repeat(character_, min, max));
     return x_.both(std::move(parts));
   }
   /// Whether a text meets it.

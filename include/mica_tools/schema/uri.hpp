@@ -71,8 +71,9 @@ namespace detail {
   if (reference[0] == '/') return std::string(base.substr(0, root)) + detail::without_dots(reference);
   const std::string_view path = base.substr(root, std::min(base.find('?'), base.size()) - root);
   const std::size_t slash = path.rfind('/');
-  std::string merged(slash == std::string_view::npos ? (root > 0 && base.substr(0, root).find("//") != std::string_view::npos ? "/" : "")
-                                                     : std::string(path.substr(0, slash + 1)));
+  std::string merged(slash == std::string_view::npos
+                         ? (root > 0 && base.substr(0, root).find("//") != std::string_view::npos ? "/" : "")
+                         : std::string(path.substr(0, slash + 1)));
   return std::string(base.substr(0, root)) + detail::without_dots(merged.append(reference));
 }
 

@@ -4,6 +4,10 @@
 // need. Not here: the queue of jobs (scheduler.hpp), and which models are loaded.
 #pragma once
 
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/huge.hpp"
+#include "mica/constraint/any.hpp"
 #include "mica/runtime/batch.hpp"
 #include "mica_tools/serve/answer.hpp"
 #include "mica_tools/serve/loaded_model.hpp"
@@ -93,6 +97,13 @@ class Engine {
   [[nodiscard]] std::uint64_t sampler_bytes() const noexcept {
     return std::uint64_t{model_->card().n_vocab} * sizeof(sample::Candidate);
   }
+  /// Bytes of a constraint: of its states and masks, of the logits that it masks, and of the vocabulary as it
+  /// needs it, where no constraint has run yet. 0 for a job without one.
+  [[nodiscard]] std::uint64_t constraint_bytes(const Job& job) const {
+    if (!job.constraint) return 0;
+    const std::uint64_t tokens = tokens_.bytes() == 0 ? model_->tokens()->bytes() : 0;
+    return options_.constraint_bytes + masked_bytes() + tokens;
+  }
   /// Bytes that the running answers will still allocate, if none ends early.
   [[nodiscard]] std::uint64_t reserved() const noexcept {
     std::uint64_t bytes = 0;
@@ -138,7 +149,7 @@ class Engine {
 
  private:
   using Sampler = sample::Standard<mica::detail::ProgramAllocator>;
-  using RunningBatch = Batch<AnyModel, text::AnyTokenizer, Sampler>;
+  using RunningBatch = Batch<AnyModel, text::AnyTokenizer, Sampler, NoDrafter, constraint::Any>;
 
   struct Running {
     Running(Waiting from, AnyModel& model, Sampler its_sampler)
@@ -155,9 +166,11 @@ class Engine {
     Stopwatch since_submit;
     Session<AnyModel> session;
     Sampler sampler;
-    std::size_t member = 0;  // of the batch
-    std::size_t end = 0;     // tokens of the sequence at its end, at most
-    std::size_t shared = 0;  // first tokens with pages of others
+    constraint::Any constraint = {};
+    alloc::Booking masked = {};  // of the logits that the constraint masks
+    std::size_t member = 0;      // of the batch
+    std::size_t end = 0;         // tokens of the sequence at its end, at most
+    std::size_t shared = 0;      // first tokens with pages of others
     double queued_seconds = 0;
     std::size_t cached = 0;   // first tokens of the prompt that needed no computation
     bool announced = false;   // its answer has Begun
@@ -176,6 +189,13 @@ class Engine {
   [[nodiscard]] std::uint64_t growth(const Running& running) const noexcept {
     return model_->bytes().growth(running.session.cached(), running.end, running.shared);
   }
+  [[nodiscard]] std::uint64_t masked_bytes() const noexcept {
+    const std::uint64_t n_vocab = model_->card().n_vocab;
+    return n_vocab * sizeof(float) + n_vocab / 8;
+  }
+  /// Books in the ledger. Raises ErrorCode::budget.
+  [[nodiscard]] alloc::Booking booked(budget::Account account, std::uint64_t bytes) const;
+  void constrain(Running& running);
   void take_from_disk(Running& running);
   [[nodiscard]] ScoredPiece piece_of(const ScoredToken& token) const {
     std::string bytes;
@@ -184,6 +204,7 @@ class Engine {
   }
   void start(Running& running);
   void note_tokens(Running& running);
+  [[nodiscard]] std::string failure_of(std::size_t member, const std::string& other);
   void end(Running& running, std::string failure);
 
   std::shared_ptr<LoadedModel> model_;
@@ -193,6 +214,7 @@ class Engine {
   StepPace pace_;
   PrefixCache<AnyModel> prefixes_;
   std::vector<std::vector<TokenId>> slots_;  // tokens of the last sequence of each
+  alloc::Booking tokens_;                    // the vocabulary as constraints need it; 0: none has run
   RunningBatch batch_;
   std::list<Running> running_;  // addresses stay
   std::optional<StateFolder> state_;
@@ -278,7 +300,24 @@ inline SlotResult Engine::restore_slot(std::size_t slot, const std::string& path
   return {tokens, std::filesystem::file_size(path), watch.seconds()};
 }
 
+inline alloc::Booking Engine::booked(budget::Account account, std::uint64_t bytes) const {
+  auto booking = alloc::Booking::make(alloc::Budgeted<alloc::Huge>(ledger_, account), account, bytes);
+  MICA_CHECK(booking, budget, "a constraint needs ", bytes, " bytes, the memory budget has ", ledger_.left());
+  return *std::move(booking);
+}
+
+/// Makes the constraint of an answer.
+inline void Engine::constrain(Running& running) {
+  if (!running.job.constraint) return;
+  const auto tokens = model_->tokens();
+  if (tokens_.bytes() == 0) tokens_ = booked(budget::Account::tokenizer, tokens->bytes());
+  running.masked = booked(budget::Account::logits, masked_bytes());
+  running.constraint = running.job.constraint(
+      tokens, {.limits = {.max_bytes = options_.constraint_bytes}, .ledger = &ledger_});
+}
+
 inline void Engine::start(Running& running) {
+  constrain(running);
   if (state_) take_from_disk(running);
   const Job& job = running.job;
   GenerateOptions options;
@@ -297,12 +336,13 @@ inline void Engine::start(Running& running) {
     };
   }
   const std::size_t had = running.session.tokens().size();  // from the disk
-  running.member = batch_.add(running.session, running.sampler, std::span(job.prompt.tokens).subspan(had),
-                              options, [this, its](std::string_view text) {
-                                announce(*its, batch_.result(its->member));
-                                its->answer->put(Text{std::string(text), std::exchange(its->pieces, {})});
-                                return true;
-                              });
+  running.member =
+      batch_.add(running.session, running.sampler, running.constraint,
+                 std::span(job.prompt.tokens).subspan(had), options, [this, its](std::string_view text) {
+                   announce(*its, batch_.result(its->member));
+                   its->answer->put(Text{std::string(text), std::exchange(its->pieces, {})});
+                   return true;
+                 });
   batch_.mark(running.member, job.prompt.marks);
   running.shared = had == 0 ? running.session.tokens().size() : 0;
 }
@@ -315,7 +355,7 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
   // Before anything is allocated: what it needs if it shares all that is known.
   const std::span<const TokenId> prompt(waiting.job.prompt.tokens);
   const std::size_t known = prefixes_.match(prompt.first(prompt.size() - 1));
-  const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes();
+  const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes() + constraint_bytes(waiting.job);
   const auto has_room = [&](std::uint64_t bytes) { return ledger_.left() >= reserved + bytes; };
   const std::uint64_t before = ledger_.used();
   needed = empty + model_->bytes().growth(0, end, known);
@@ -351,6 +391,7 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
     return Admission::no_memory;
   }
   reserved += needed;
+  running.job.constraint = {};  // its memory ends with the answer
   metrics_.queued.add(running.queued_seconds);
   return Admission::admitted;
 }
@@ -401,6 +442,16 @@ inline void Engine::end(Running& running, std::string failure) {
   running.answer->put(failed ? Event(Failed{std::move(failure)}) : Event(ended));
 }
 
+/// The error of an answer: logits that are not finite, or a constraint that allows no token.
+inline std::string Engine::failure_of(std::size_t member, const std::string& other) {
+  try {
+    batch_.raise_if_failed(member);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return other;
+}
+
 inline void Engine::step() {
   std::size_t writers = 0, tokens_before = 0, tokens_after = 0;
   for (const Running& running : running_) {
@@ -412,7 +463,7 @@ inline void Engine::step() {
   std::string failure = "the answer could not be continued";
   try {
     static_cast<void>(batch_.step());
-  } catch (const Error& error) {  // logits that are not finite; their answers are over
+  } catch (const Error& error) {  // of one answer at least, which is over
     failure = error.message();
   }
   const double seconds = watch.seconds();
@@ -424,7 +475,7 @@ inline void Engine::step() {
       ++at;
       continue;
     }
-    end(*at, failure);
+    end(*at, failure_of(at->member, failure));
     at = running_.erase(at);
   }
   const std::size_t ran = tokens_after - std::min(tokens_before, tokens_after);

@@ -6,6 +6,7 @@
 
 #include "mica/base/token_id.hpp"
 #include "mica/sample/sampler_options.hpp"
+#include "mica_tools/serve/make_constraint.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -40,6 +41,7 @@ struct Job {
   bool scores = false;                       // events have the probability of each token
   std::size_t top_tokens = 0;                // most likely tokens at each position, with scores
   std::optional<std::size_t> slot = {};      // which has the sequence afterwards; empty: none
+  MakeConstraint constraint = {};            // of the answer; empty: none
 };
 
 /// Tokens of the sequence when its answer is complete, at most. The prompt is shorter than n_ctx.

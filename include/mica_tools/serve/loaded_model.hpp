@@ -4,6 +4,7 @@
 // for the thread of the scheduler.
 #pragma once
 
+#include "mica/constraint/token_trie.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica_tools/chat/chat_tokens.hpp"
 #include "mica_tools/chat/marked_messages.hpp"
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +67,11 @@ class LoadedModel final : public ServedModel {
   std::string piece(TokenId token) const override {
     check(token);
     return model_.tokenizer().piece(token, true);
+  }
+  std::shared_ptr<const constraint::TokenTrie> tokens() const override {
+    const std::lock_guard lock(mutex_);
+    if (!tokens_) tokens_ = std::make_shared<constraint::TokenTrie>(model_.tokenizer());
+    return tokens_;
   }
 
   // Specific to LoadedModel
@@ -125,6 +133,8 @@ class LoadedModel final : public ServedModel {
   ChatFunctions chat_;
   SequenceBytes bytes_;
   bool wants_marks_ = false;  // whether sequences begin only where one was stored
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const constraint::TokenTrie> tokens_;  // under the mutex; empty: not needed yet
 };
 
 }  // namespace mica::serve

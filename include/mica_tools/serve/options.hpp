@@ -44,6 +44,9 @@ struct SchedulerOptions {
   std::function<void()> release_memory = {};
   /// How long a model stays in memory without answers; empty: until the memory is needed.
   std::optional<std::chrono::seconds> keep_alive = {};
+  /// For the states and masks of a constraint, which are booked while its answer runs; n answers of one request
+  /// share them.
+  std::uint64_t constraint_bytes = std::uint64_t{32} << 20;
   std::string state = {};  // a folder in which prefixes survive a restart; empty: none
   std::uint64_t max_state_bytes = std::uint64_t{8} << 30;  // of the files of a model
   std::string slots = {};  // a folder for slots that clients save; empty: slots are not saved

@@ -255,7 +255,8 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
     throw refusal;
   }
   const std::size_t end = end_of(job, card.n_ctx);
-  const std::uint64_t bytes = entry.loaded ? entry.loaded->bytes().at(end) : 0;
+  const std::uint64_t bytes =
+      (entry.loaded ? entry.loaded->bytes().at(end) : 0) + (job.constraint ? options_.constraint_bytes : 0);
   if (bytes > entry.capacity) {
     ++published_.metrics.refused_size;
     throw Refusal(Cause::too_large,

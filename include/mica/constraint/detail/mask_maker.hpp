@@ -104,7 +104,7 @@ class MaskMaker {
   std::string failure_;
   std::vector<std::pair<StateId, TokenMask>> masks_;  // kept_masks at most, the oldest is replaced
   std::size_t next_mask_ = 0;
-  std::unordered_map<std::uint64_t, StateId> uniform_;  // by state and slice
+  std::unordered_map<std::uint64_t, StateId> uniform_;             // by state and slice
   std::array<StateId, Trie::max_bytes + 1> path_{}, like_path_{};  // of a walk, by depth
 };
 
