@@ -68,7 +68,7 @@ TEST_CASE("anchors and lookaheads anywhere mean what a slow matcher finds, or ar
   CounterRng rng(2);
   const auto texts = texts_of("abc", 4);
   std::size_t refused = 0;
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < 300; ++round) {
     const Tree tree = random_tree(rng, 1 + draw(rng, 3), Extra::assertions);
     const std::string pattern = tree.pattern();
     CAPTURE(pattern);
@@ -85,7 +85,7 @@ TEST_CASE("anchors and lookaheads anywhere mean what a slow matcher finds, or ar
       ++refused;
     }
   }
-  CHECK(refused < 100);
+  CHECK(refused < 60);
 }
 
 TEST_CASE("literals, the point and escapes are ECMA's") {
@@ -198,28 +198,29 @@ TEST_CASE("after a match the state is one, whatever follows") {
 }
 
 TEST_CASE("patterns that make other matchers slow are read and used at once") {
-  const std::string many_a(5000, 'a');
+  const std::string many_a(2000, 'a');
   CHECK(matches("(a*)*b", many_a + "b"));
   CHECK(matches("(a|a)*", many_a));
   CHECK(matches("(a|aa)+", many_a));
   CHECK(matches("((a{1,100}){1,100}){1,100}", many_a));
   CHECK(matches("(a?){500}a{500}", std::string(500, 'a')));
-  CHECK_FALSE(matches("(x+x+)+y", std::string(5000, 'x')));
+  CHECK_FALSE(matches("(x+x+)+y", std::string(2000, 'x')));
   CHECK(matches("(.*a){20}", many_a));
   CHECK(finds("a.{40}b", many_a + "b"));
-  CHECK(finds("^(?=(a|b)*a(a|b){15}$)(?=.*b.{7}$).*$", "abbabababbababab") == false);
+  CHECK(finds("^(?=(a|b)*a(a|b){15}$)(?=.*b.{7}$).*$", "abbabababbababab"));
   std::string words = "w0";
-  for (int i = 1; i < 5000; ++i) words += "|w" + std::to_string(i);
-  CHECK(matches(words, "w4711"));
-  CHECK(finds("^(" + words + ")$", "w4711"));
+  for (int i = 1; i < 2000; ++i) words += "|w" + std::to_string(i);
+  CHECK(matches(words, "w1711"));
+  CHECK(finds("^(" + words + ")$", "w1711"));
 }
 
 TEST_CASE("a pattern with too many readings of a text ends with a sentence") {
   Expressions x;
-  const ExprId e = parse_regex("((a{0,50}b{0,50}){0,50}c{0,50}){0,50}", x);
-  std::string why;
+  std::string pattern, why;
+  for (int i = 0; i <= 20'000; ++i) pattern += "a?";
+  const ExprId e = parse_regex(pattern, x);
   try {
-    static_cast<void>(x.accepts(e, std::string(2000, 'a')));
+    static_cast<void>(x.accepts(e, "aa"));
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::limit);
     why = error.what();

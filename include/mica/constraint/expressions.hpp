@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -130,7 +131,7 @@ class Expressions {
   static constexpr std::uint8_t logic_flag = 16;  // intersections or complements: may accept nothing
   static constexpr std::uint8_t accepts_none_known = 1, accepts_some_known = 2;
   static constexpr std::uint32_t before_point = 0xFFFF'FFFFU;  // as `max` of Kind::multiple
-  static constexpr std::size_t max_search = 50'000;            // expressions in accepts_some()
+  static constexpr std::size_t max_search = 150'000;           // expressions in all calls of accepts_some()
   static constexpr std::size_t max_parts = 20'000;             // of an alternation: the work for one byte
 
   /// What the numbers are:
@@ -170,6 +171,7 @@ class Expressions {
     return static_cast<std::uint8_t>(texts_[branches_[branch].begin + depth]);
   }
   [[nodiscard]] ExprId remaining(const Node& n, std::uint8_t byte);
+  [[nodiscard]] ExprId find_derivative(ExprId e, std::uint8_t byte);
   [[nodiscard]] ByteSet find_edges(ExprId e);
   [[nodiscard]] bool is_multiple(const Node& n) const noexcept;
   [[nodiscard]] static bool has_no_gaps(const Node& inner, std::uint32_t min, std::uint32_t max);
@@ -190,7 +192,11 @@ class Expressions {
   std::vector<std::uint32_t> edges_;  // of each node: in edge_sets_, 0: not known
   std::vector<ByteSet> edge_sets_ = {{}};
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> edge_index_;
-  std::vector<std::uint8_t> known_;      // of each node: accepts_some
+  std::vector<std::uint8_t> known_;  // of each node: accepts_some
+  std::size_t searched_ = 0;
+  // Derivatives of late, by expression and byte; a new one replaces the one at its place.
+  std::vector<std::pair<std::uint64_t, ExprId>> derivatives_ =
+      std::vector<std::pair<std::uint64_t, ExprId>>(4096);
   std::vector<std::uint32_t> shortest_;  // of each node, unlimited: not known
 };
 
@@ -502,6 +508,17 @@ inline ExprId Expressions::repeat_less(const Node& n) {
 
 inline ExprId Expressions::derivative(ExprId e, std::uint8_t byte) {
   MICA_ASSERT(!has_calls(e));
+  const Kind kind = node(e).kind;
+  if (kind < Kind::cat || kind == Kind::multiple) return find_derivative(e, byte);
+  const std::uint64_t key = std::uint64_t{index(e)} << 8 | byte;
+  const std::size_t at = detail::mix(0, key) % derivatives_.size();
+  if (derivatives_[at].first == key) return derivatives_[at].second;
+  const ExprId found = find_derivative(e, byte);
+  derivatives_[at] = {key, found};
+  return found;
+}
+
+inline ExprId Expressions::find_derivative(ExprId e, std::uint8_t byte) {
   const Node n = node(e);  // a copy: the vector grows
   switch (n.kind) {
     case Kind::any:
@@ -706,30 +723,27 @@ inline bool Expressions::accepts_some(ExprId e) {
     std::size_t from;  // the place of the expression of which it is a derivative
   };
   std::vector<Found> found = {{e, 0}};
-  std::unordered_map<std::uint32_t, bool> seen = {{index(e), true}};
-  // Those with the shortest text first, of equal ones the newest: this is near the shortest path to a text.
-  std::priority_queue<std::pair<std::uint32_t, std::size_t>> open;  // unlimited - length, place in found
-  open.emplace(0, 0);
+  std::vector<std::size_t> open = {0};  // the last one is next: a long text is found soon
+  std::unordered_set<std::uint32_t> seen = {index(e)};
   while (!open.empty()) {
-    const std::size_t at = open.top().second;
-    open.pop();
-    MICA_CHECK(
-        found.size() < max_search, limit, "a search over ", max_search,
-        " expressions did not tell whether a pattern can match: simplify the pattern or its combination "
-        "with others");
+    const std::size_t at = open.back();
+    open.pop_back();
+    MICA_CHECK(++searched_ < max_search, limit, "searches over ", max_search,
+               " expressions did not tell whether patterns can match: simplify the patterns, or the "
+               "combinations of them");
     const ByteSet borders = edges(found[at].e);
-    for (std::size_t byte = 0; byte < 256; ++byte) {
+    for (std::size_t byte = 256; byte-- > 0;) {
       if (byte > 0 && !borders.contains(static_cast<std::uint8_t>(byte))) continue;
       const ExprId next = derivative(found[at].e, static_cast<std::uint8_t>(byte));
       if (next == ExprId::none || known_[index(next)] == accepts_none_known) continue;
-      if (!seen.emplace(index(next), true).second) continue;
+      if (!seen.insert(index(next)).second) continue;
       if (!has(next, logic_flag) || nullable(next) || known_[index(next)] == accepts_some_known) {
         for (std::size_t i = at;; i = found[i].from) {
           known_[index(found[i].e)] = accepts_some_known;
           if (i == 0) return true;
         }
       }
-      open.emplace(unlimited - shortest(next), found.size());
+      open.push_back(found.size());
       found.push_back({next, at});
     }
   }

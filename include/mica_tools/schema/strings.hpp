@@ -44,13 +44,13 @@ using constraint::CodePoints;
 
 /// One character of the set within a JSON string.
 [[nodiscard]] inline ExprId encode_json(Expressions& x, const CodePoints& characters) {
-  std::vector<ExprId> parts;
-  for (std::uint32_t c = 0; c < 0x20; ++c) {
-    if (characters.contains(c))
-      parts.push_back(x.literal(json_escaped(std::string(1, static_cast<char>(c)))));
-  }
-  if (characters.contains('"')) parts.push_back(x.literal("\\\""));
-  if (characters.contains('\\')) parts.push_back(x.literal("\\\\"));
+  std::vector<constraint::Branch> escapes;
+  const auto escape = [&](std::uint32_t c) {
+    if (characters.contains(c)) escapes.push_back({json_escaped(std::string(1, static_cast<char>(c)))});
+  };
+  for (std::uint32_t c = 0; c < 0x20; ++c) escape(c);
+  escape('"');
+  escape('\\');
   CodePoints plain;
   for (const auto& range : characters.ranges()) {
     for (std::uint32_t first = std::max<std::uint32_t>(range.first, 0x20); first <= range.last;) {
@@ -61,8 +61,7 @@ using constraint::CodePoints;
       first = first == '"' || first == '\\' ? first + 1 : last + 1;
     }
   }
-  parts.push_back(constraint::encode_utf8(x, plain));
-  return x.alt(std::move(parts));
+  return x.alt(x.table(std::move(escapes)), constraint::encode_utf8(x, plain));
 }
 
 /// Makes expressions of what stands between quotes.
