@@ -39,6 +39,7 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
       model_(model),
       sampler_(make_sampler(verb, model)),
       drafter_(verb.drafts),
+      constraint_(verb.constraint.constraint(model)),
       output_(verb),
       thoughts_shown_(shows_thoughts(verb)) {
   if (!verb.draft.empty()) draft_.emplace(verb, model);
@@ -104,8 +105,10 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
     if (governed_) (*governed_)();
     show_reading(std::max(session.tokens().size(), before) - before);
   };
+  constraint::Any constraint = continued_ ? *std::exchange(continued_, std::nullopt) : constraint_;
   const auto write = [&](auto& drafter) {
-    return mica::generate(session, model_.tokenizer(), sampler_, drafter, prompt, generate_, on_text);
+    return mica::generate(session, model_.tokenizer(), sampler_, drafter, constraint, prompt, generate_,
+                          on_text);
   };
   try {
     result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
@@ -113,10 +116,18 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
     end_thoughts();
     throw;
   }
-  const std::size_t fed = session.tokens().size() + result_.shifted - before;
-  const std::size_t read = std::min(prompt.size(), fed);
   const auto& tokens = result_.tokens;
-  unfed_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(fed - read), tokens.end());
+  unfed_.assign(tokens.end() - static_cast<std::ptrdiff_t>(result_.unfed), tokens.end());
+}
+
+void Answerer::continue_answer(std::span<const TokenId> tokens) {
+  if (!constraint_) return;
+  continued_ = constraint_;
+  for (const TokenId id : tokens) {
+    MICA_CHECK(continued_->advance(id), usage,
+               "the saved answer is no beginning of a text of the grammar; continue it without --grammar, or "
+               "begin a new session");
+  }
 }
 
 void Answerer::rest(Session<AnyModel>& session) {
@@ -242,6 +253,7 @@ std::string Answerer::timings_line() const {
   const DraftCounts& d = result_.drafts;
   return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted),
               !guesses() ? "" : join("; drafts ", d.accepted, " of ", d.drafted, " accepted"),
+              result_.forced == 0 ? "" : join("; ", result_.forced, " tokens forced"),
               result_.shifted == 0 ? "" : join("; ", result_.shifted, " tokens shifted out"), "; peak ",
               budget::size_text(peak_bytes()));
 }
@@ -256,6 +268,7 @@ std::string Answerer::json_object() const {
       !guesses() ? "" : join(",\"draft_n\":", d.drafted, ",\"draft_n_accepted\":", d.accepted);
   const std::string shifted =
       generate_.on_full == OnFull::stop ? "" : join(",\"tokens_shifted\":", result_.shifted);
+  const std::string forced = constraint_ ? join(",\"tokens_forced\":", result_.forced) : "";
   const std::string error =
       result_.reason != StopReason::read_failed ? "" : join("\"error\":", json_string(last_error()), ",");
   const std::string stats = !meter_ ? ""
@@ -265,7 +278,7 @@ std::string Answerer::json_object() const {
       thoughts_.empty() || verb_.jsonl ? "" : join(",\"reasoning_content\":", json_string(thoughts_));
   return join("{\"content\":", json_string(verb_.jsonl ? std::string_view() : std::string_view(text_)),
               thoughts, ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
-              "\",\"tokens_predicted\":", result_.tokens.size(), shifted, ",\"timings\":{",
+              "\",\"tokens_predicted\":", result_.tokens.size(), forced, shifted, ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
               drafts, "},", error, stats, "\"peak_bytes\":", peak_bytes(), "}");
 }
@@ -300,6 +313,7 @@ int complete_text(const AnswerVerb& verb, Model& model, const std::string& promp
     text.insert(text.end(), note.next.begin(), note.next.end());
     if (note.sampler) answerer.restore_sampler(*note.sampler);
     check_continues(verb, model, text.size());
+    answerer.continue_answer(std::span(text).subspan(std::min(answerer.first_prompt(), text.size())));
   }
   if (text.empty()) text = prompt_ids(model.tokenizer(), prompt);
   const auto show = [&](std::string_view piece) { return answerer.show(ChatPart::answer, piece); };

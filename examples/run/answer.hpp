@@ -8,6 +8,7 @@
 #include "console.hpp"
 #include "draft.hpp"
 #include "meter.hpp"
+#include "mica/constraint/any.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/governed.hpp"
 #include "mica/runtime/ngram.hpp"
@@ -38,6 +39,9 @@ class Answerer {
 
   /// Feeds the prompt and samples an answer. Its text goes to on_text, which calls show().
   void generate(Session<AnyModel>& session, std::span<const TokenId> prompt, const OnText& on_text);
+  /// The next answer continues one that has these tokens. Raises ErrorCode::usage where they are no beginning of a
+  /// text of the grammar.
+  void continue_answer(std::span<const TokenId> tokens);
   /// Prints a piece of it: thoughts to stderr. False if stdout cannot be written to, which ends the answer.
   [[nodiscard]] bool show(ChatPart part, std::string_view piece);
   /// Call it behind the last piece: prints timings or JSON. Returns the exit code.
@@ -102,6 +106,8 @@ class Answerer {
   sample::Standard<> sampler_;
   Ngram drafter_;
   std::optional<Draft> draft_;
+  constraint::Any constraint_;                // of an answer at its beginning
+  std::optional<constraint::Any> continued_;  // of the next one
   std::optional<Governed<AnyModel>> governed_;
   GenerateOptions generate_;
   GenerateResult result_;

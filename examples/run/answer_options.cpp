@@ -154,6 +154,7 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.toggle("--ignore-eos", ignore_eos, "continue after an end token");
   flags.toggle("--special", show_special, "show control tokens");
   flags.texts("-r,--reverse-prompt", reverse_prompts, "TEXT", "text that ends an answer; may be repeated");
+  constraint.add_to(flags);
   flags.group("Model");
   flags.choice("--governor", governor, {{"on", true}, {"off", false}}, "on", "WHAT",
                "on: while memory is short, caches, scratch and weights yield memory, and reclaim it later; "

@@ -3,6 +3,7 @@
 // The flags of run, chat and complete: sampling, the end of an answer, chat.
 #pragma once
 
+#include "constraint_choice.hpp"
 #include "flags.hpp"
 #include "input.hpp"
 #include "mica/runtime/generate_options.hpp"
@@ -54,6 +55,7 @@ struct AnswerOptions {
   bool ignore_eos = false;
   bool show_special = false;
   std::vector<std::string> reverse_prompts;
+  ConstraintChoice constraint;
   bool governor = true;
   std::string pace;  // "85C", "15W", "50%", empty
 

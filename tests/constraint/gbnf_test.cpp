@@ -120,7 +120,11 @@ Form random_form(CounterRng& rng, std::size_t depth, std::size_t n_rules) {
   constexpr std::string_view texts[] = {"a", "b", "ab", "ba", ""};
   if (kind < 2) return {.kind = Kind::text, .text = std::string(texts[draw(rng, 5)])};
   if (kind < 4) return {.kind = Kind::rule, .rule = draw(rng, n_rules)};
-  if (kind < 6) return {.kind = Kind::cat, .parts = {inner(), inner(), inner()}};
+  if (kind == 4) return {.kind = Kind::cat, .parts = {inner(), inner(), inner()}};
+  if (kind == 5) {
+    const Form bracket = {.kind = Kind::text, .text = std::string(texts[draw(rng, 4)])};
+    return {.kind = Kind::cat, .parts = {bracket, inner(), bracket}};
+  }
   if (kind < 8) return {.kind = Kind::alt, .parts = {inner(), inner()}};
   const std::size_t min = draw(rng, 3);
   return {.kind = Kind::repeat,
@@ -149,7 +153,7 @@ TEST_CASE("a random grammar accepts the texts that a slow recognizer accepts, or
   CounterRng rng(5);
   const auto texts = texts_of("ab", 5);
   std::size_t left_recursive = 0, without_texts = 0, with_rules = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 600; ++round) {
     std::vector<Form> rules;
     const std::size_t n_rules = 1 + draw(rng, 3);
     std::string grammar;
@@ -173,9 +177,9 @@ TEST_CASE("a random grammar accepts the texts that a slow recognizer accepts, or
       for (const std::string& text : texts) REQUIRE_FALSE(slowly_accepts(rules, text));
     }
   }
-  CHECK(left_recursive < 160);
+  CHECK(left_recursive < 240);
   CHECK(without_texts > 20);
-  CHECK(with_rules > 40);
+  CHECK(with_rules > 30);
 }
 
 TEST_CASE("objects, lists and numbers of JSON nest to any depth") {
@@ -255,7 +259,9 @@ TEST_CASE("literals and sets have escapes of characters, not of bytes") {
   CHECK_FALSE(
       accepted("A\u00E9\u20AC\U0001F600\t\"\\[]-"
                "x"));
-  Accepted sets("root ::= [-a] [a-] [^-^] [^]] \"]\"");  // as llama.cpp reads them: "[^]" would end
+  Accepted sets("root ::= [-a] [a-] [^-^]");
+  CHECK(sets("--b"));
+  CHECK_FALSE(sets("--^"));
   CHECK(refusal("root ::= [^]").starts_with("usage"));
 }
 
@@ -323,6 +329,7 @@ TEST_CASE("a rule that never ends is left out") {
 
 TEST_CASE("rules that begin with each other are refused with their names") {
   refuses("root ::= a\na ::= b \"x\" | \"y\"\nb ::= \"c\"? a \"z\"", "unsupported", "a -> b -> a");
+  refuses("root ::= \"b\" a\na ::= (\"c\" | a){2,}", "unsupported", "a -> a");
   refuses("root ::= list\nlist ::= item? \nitem ::= list \"x\" | list", "unsupported",
           "list -> item -> list");
   refuses("root ::= \"a\"? root \"b\" | \"c\"", "unsupported", "root -> root");

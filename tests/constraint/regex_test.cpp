@@ -217,7 +217,7 @@ TEST_CASE("patterns that make other matchers slow are read and used at once") {
 TEST_CASE("a pattern with too many readings of a text ends with a sentence") {
   Expressions x;
   std::string pattern, why;
-  for (int i = 0; i <= 20'000; ++i) pattern += "a?";
+  for (int i = 0; i < 20'100; ++i) pattern += "a?";
   const ExprId e = parse_regex(pattern, x);
   try {
     static_cast<void>(x.accepts(e, "aa"));

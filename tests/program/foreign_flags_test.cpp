@@ -34,8 +34,8 @@ TEST_CASE("the table of other engines' flags names each once, and says why") {
     CAPTURE(std::string(verb.name));
     CHECK(seen.insert(verb.name).second);
   }
-  for (const char* name : {"-ngl", "-fa", "--mlock", "--mmap", "--tfs", "--adaptive-target", "--grammar",
-                           "--lora", "--json-schema", "-mu", "push", "ps"})
+  for (const char* name : {"-ngl", "-fa", "--mlock", "--mmap", "--tfs", "--adaptive-target", "--lora",
+                           "--json-schema", "-mu", "push", "ps"})
     CHECK(seen.contains(name));
 }
 

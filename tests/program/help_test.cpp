@@ -24,6 +24,7 @@ std::string right_value(const HelpFlag& flag) {
   if (flag.key() == "speculate") return "ngram";
   if (flag.key() == "logit-bias") return "1+1";
   if (flag.key() == "samplers") return "top_k";
+  if (flag.key() == "grammar") return "root ::= [a-z]+";
   if (flag.key() == "level") return "good";
   if (flag.key() == "sampler-seq") return "k";
   if (flag.type == "SIZE") return "1GiB";
@@ -37,7 +38,7 @@ std::string right_value(const HelpFlag& flag) {
 Words all_flags(const std::string& verb, const std::vector<HelpFlag>& flags) {
   Words words = {verb, "--print-config"};
   for (const HelpFlag& flag : flags) {
-    if (flag.is_parsers() || flag.key() == "draft") continue;
+    if (flag.is_parsers() || flag.key() == "draft" || flag.key() == "grammar-file") continue;
     for (const std::string& name : flag.names) {
       words.push_back(name);
       if (!flag.type.empty()) words.push_back(right_value(flag));

@@ -232,6 +232,12 @@ TEST_CASE("llama-server's field `grammar` is GBNF, and an error in it names line
     CHECK(refused.status == 400);
     CHECK(refused.body.find("grammar") != std::string::npos);
   }
+  Running small({fairy}, plenty, {.constraint_bytes = 1000});
+  Router of_small;
+  add_llama(of_small, small.scheduler, RouteOptions{});
+  const HttpReply limit = made(of_small.handle(post("/completion", body.dump())));
+  CHECK(limit.status == 400);
+  CHECK(limit.body.find("allowed are 1000") != std::string::npos);
   named["grammar"] = "root ::= \"a\"\nroot ::= (";
   CHECK(ask("/completion", named).body.find("line 2") != std::string::npos);
 }

@@ -89,6 +89,7 @@ TEST_CASE("an answer that fails, or that the server ends, is an error") {
     return std::pair(Cause::invalid, std::string());
   };
   CHECK(raised(Failed{"disk"}) == std::pair(Cause::failed, std::string("disk")));
+  CHECK(raised(Failed{"too large", Cause::invalid}) == std::pair(Cause::invalid, std::string("too large")));
   CHECK(raised(FakeService::ended(StopReason::cancelled)).first == Cause::unavailable);
   for (const StopReason reason : {StopReason::no_memory, StopReason::write_failed, StopReason::read_failed}) {
     const auto [cause, text] = raised(FakeService::ended(reason));

@@ -29,6 +29,7 @@ The end of an answer:
   -n 100              at most 100 tokens
   -r TEXT             ends when the answer contains TEXT; may be repeated
   --ignore-eos        the model does not end its answer by itself
+  --grammar GBNF      the answer is a text of a grammar, and ends where it does
 
 The same seed gives the same answer on any number of threads, with any storage
 and pager, with and without drafts, and after a restart. In a chat,

@@ -52,6 +52,8 @@ class BasicModel {
   [[nodiscard]] const text::AnyTokenizer& tokenizer() const noexcept { return parts_->tokenizer; }
   [[nodiscard]] const gguf::Document& document() const noexcept { return parts_->document; }
   [[nodiscard]] const budget::Ledger& ledger() const noexcept { return *parts_->ledger; }
+  /// The same, to book what belongs to the model's answers: constraints.
+  [[nodiscard]] budget::Ledger& ledger() noexcept { return *parts_->ledger; }
   [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
 
   /// An empty sequence. Sessions of one model take turns.

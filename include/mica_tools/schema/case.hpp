@@ -145,7 +145,6 @@ struct Case {
   StringNeed string;
   ObjectNeed object;
   ArrayNeed array;
-  const Json* excluded = nullptr;  // an array or object that it is not
 };
 
 inline Types type_of(const Json& value) {

@@ -75,7 +75,7 @@ class Cases {
     return at->second;
   }
   [[nodiscard]] bool restrict_values(Case& at, const std::vector<const Json*>& values);
-  [[nodiscard]] bool exclude(Case& at, const Json& value);
+  [[nodiscard]] bool exclude(Open& open, const Json& value);
   void finish(Open open, std::vector<Open>& todo, std::vector<Case>& out);
   [[nodiscard]] bool split_obligation(const Open& open, std::vector<Open>& todo);
   [[nodiscard]] bool meets_edit(const Json& value, const Edit& edit, int depth);
@@ -140,7 +140,8 @@ inline bool Cases::restrict_values(Case& at, const std::vector<const Json*>& val
   return (at.types &= types) != 0;
 }
 
-inline bool Cases::exclude(Case& at, const Json& value) {
+inline bool Cases::exclude(Open& open, const Json& value) {
+  Case& at = open.at;
   const Types type = type_of(value);
   if ((type & (null_type | boolean_types)) != 0) {
     at.types &= static_cast<Types>(~type);
@@ -151,8 +152,8 @@ inline bool Cases::exclude(Case& at, const Json& value) {
   } else if (value.empty()) {
     Counts& count = type == array_type ? at.array.count : at.object.count;
     count.min = std::max<std::uint64_t>(count.min, 1);
-  } else {
-    at.excluded = &value;
+  } else if ((at.types & type) != 0) {
+    open.todo.push_back({{document_.schema_of(value), false}, 0});
   }
   return at.types != 0;
 }
@@ -217,7 +218,7 @@ inline bool Cases::apply(Open& open, const Edit& edit) {
       (edit.flag ? at.number.multiples : at.number.not_multiples).push_back(*schema::multiple_of(edit.value));
       return true;
     case Kind::exclude:
-      return exclude(at, *edit.json);
+      return exclude(open, *edit.json);
   }
   return true;
 }
@@ -445,9 +446,6 @@ inline void Cases::finish(Open open, std::vector<Open>& todo, std::vector<Case>&
     return;
   }
   if ((at.types & object_type) != 0 && split_obligation(open, todo)) return;
-  if (at.excluded != nullptr && (at.types & type_of(*at.excluded)) != 0)
-    refuse(at.excluded->is_array() ? "array" : "object", document_.place(open.done[0].literal.schema),
-           "a value that is not a certain array or object (enum or const under 'not' or 'oneOf')");
   out.push_back(std::move(at));
 }
 

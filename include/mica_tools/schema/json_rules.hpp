@@ -168,9 +168,7 @@ inline void JsonRules::reach(NeedId need) {
       if (shape.object) {
         for (const NamedMember& member : shape.object->named) add(member.need);
         for (const OtherMembers& other : shape.object->others) add(other.need);
-        for (const ObligedMember& each : shape.object->obliged) {
-          for (const OtherMembers& way : each.ways) add(way.need);
-        }
+        for (const ObligedMembers& each : shape.object->obliged) add(each.members.need);
       }
       if (!shape.array) continue;
       for (std::uint64_t k = 0; k <= shape.array->first.size() && k < shape.array->count.max; ++k) {
@@ -267,7 +265,7 @@ inline JsonRules::Left JsonRules::left(const ObjectShape& shape, const Numbers32
     ++out.possible;
     out.required += shape.named[i].required;
   }
-  for (std::size_t i = 0; i < shape.obliged.size(); ++i) out.required += (state[3] >> i & 1) == 0;
+  out.required += shape.members_to_meet(state[3]).value_or(no_max / 2);
   if (!shape.others.empty()) out.possible = no_max;
   return out;
 }
@@ -341,9 +339,8 @@ inline ExprId JsonRules::members(const ObjectShape& shape, const Numbers32& stat
     named_left = named_left || (!is_there(state, i) && shape.named[i].required);
   if (!in_order() || !named_left) {
     for (const OtherMembers& other : shape.others) add_other(other, 0);
-    for (std::size_t i = 0; i < shape.obliged.size(); ++i) {
-      if ((state[3] >> i & 1) != 0) continue;
-      for (const OtherMembers& way : shape.obliged[i].ways) add_other(way, 1U << i);
+    for (const ObligedMembers& each : shape.obliged) {
+      if ((each.meets & ~state[3]) != 0) add_other(each.members, each.meets);
     }
   }
   return x_.alt(std::move(parts));
@@ -365,7 +362,7 @@ inline void JsonRules::check_array(std::size_t index) {
     return document_.place(shape.counted.empty() ? shape.unique_at : shape.counted[0].value.schema);
   };
   if (!shape.counted.empty()) {
-    if (shape.counted.size() > 3) refuse("contains", place(), "more than 3 of them apply to one array");
+    if (shape.counted.size() > 6) refuse("contains", place(), "more than 6 of them apply to one array");
     std::uint64_t states = places(shape) + 1;
     for (const CountedItems& each : shape.counted)
       states *= (each.count.max == no_max ? each.count.min : each.count.max) + 1;

@@ -30,16 +30,37 @@ struct OtherMembers {
   ExprId names;
   NeedId need;
 };
-/// A member that must be there, by one of several expressions of names.
-struct ObligedMember {
-  std::vector<OtherMembers> ways;
+/// Members that meet some of the obligations of an object.
+struct ObligedMembers {
+  OtherMembers members;
+  std::uint32_t meets;  // one bit for each obligation
 };
 /// An object.
 struct ObjectShape {
   std::vector<NamedMember> named;    // in the order of the schema
   std::vector<OtherMembers> others;  // names that are not among them
-  std::vector<ObligedMember> obliged;
+  std::vector<ObligedMembers> obliged;
+  std::uint32_t obligations = 0;  // that must be met, as bits
   Counts count;
+  SchemaId at = 0;  // one of its schemas, for errors
+
+  /// The smallest number of members that meet all obligations but those of `met`; nothing where they cannot.
+  [[nodiscard]] std::optional<std::uint64_t> members_to_meet(std::uint32_t met) const {
+    std::vector<std::uint32_t> reached = {met & obligations};
+    for (std::uint64_t n = 0; n <= 32; ++n) {
+      if (std::find(reached.begin(), reached.end(), obligations) != reached.end()) return n;
+      std::vector<std::uint32_t> next;
+      for (const std::uint32_t from : reached) {
+        for (const ObligedMembers& each : obliged) {
+          const std::uint32_t to = from | each.meets;
+          if (to != from && std::find(next.begin(), next.end(), to) == next.end()) next.push_back(to);
+        }
+      }
+      if (next.empty()) return std::nullopt;
+      reached = std::move(next);
+    }
+    return std::nullopt;
+  }
 };
 
 /// Items that meet a literal, counted.
@@ -77,8 +98,10 @@ struct Shape {
 /// Shapes of needs. One thread at a time.
 class Shapes {
  public:
-  static constexpr std::size_t max_patterns = 8;  // of names in one object: their combinations are tried
-  static constexpr int max_depth = 1000;          // of needs that need each other
+  static constexpr std::size_t max_patterns = 60;    // of names in one object
+  static constexpr std::size_t max_classes = 300;    // combinations of them that names have
+  static constexpr std::size_t max_obligations = 5;  // of one object
+  static constexpr int max_depth = 1000;             // of needs that need each other
 
   Shapes(Cases& cases, Strings& strings, Expressions& expressions)
       : cases_(cases), strings_(strings), numbers_(expressions), x_(expressions) {}
@@ -105,8 +128,15 @@ class Shapes {
   [[nodiscard]] ExprId scalar_of(const Case& at);
   [[nodiscard]] std::optional<ObjectShape> object_of(const ObjectNeed& need);
   void add_others(const ObjectNeed& need, const std::vector<std::string>& names, ObjectShape& out);
-  void add_class(const ObjectNeed& need, const std::vector<std::string>& patterns, std::size_t found,
-                 ExprId unnamed, ObjectShape& out);
+  /// Names that match certain patterns of an object, as bits, and no others of them.
+  struct NameClass {
+    ExprId names;
+    std::uint64_t found;
+  };
+  void add_class(const ObjectNeed& need, const std::vector<std::string>& patterns, const NameClass& of,
+                 ObjectShape& out);
+  [[nodiscard]] ExprId obliged_names(const Obligation& obligation, const std::vector<std::string>& patterns,
+                                     const NameClass& of, ExprId names, Literals& value);
   [[nodiscard]] std::vector<std::string> patterns_of(const ObjectNeed& need) const;
   [[nodiscard]] std::optional<Literals> other_member(const ObjectNeed& need,
                                                      const std::vector<std::string>& patterns,
@@ -225,6 +255,7 @@ inline ExprId Shapes::strings(const Literals& literals) {
 inline std::optional<ObjectShape> Shapes::object_of(const ObjectNeed& need) {
   ObjectShape out;
   out.count = need.count;
+  if (!need.groups.empty()) out.at = need.groups[0].schema;
   if (need.count.empty()) return std::nullopt;
   const std::vector<std::string> names = cases_.names(need);
   std::map<std::string, bool> required;
@@ -259,7 +290,10 @@ inline std::vector<std::string> Shapes::patterns_of(const ObjectNeed& need) cons
 /// Classes of names that no keyword lists, by the patterns that they match.
 inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::string>& names,
                                ObjectShape& out) {
-  out.obliged.resize(need.obligations.size());
+  if (need.obligations.size() > max_obligations)
+    refuse("not", cases_.document().place(need.obligations[0].value.schema),
+           join("more than ", max_obligations, " members must break a schema"));
+  out.obligations = (1U << need.obligations.size()) - 1;
   const std::vector<std::string> patterns = patterns_of(need);
   if (patterns.size() > max_patterns)
     refuse("patternProperties", cases_.document().place(need.groups.empty() ? 0 : need.groups[0].schema),
@@ -269,49 +303,64 @@ inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::st
   for (const std::string& name : names) listed.push_back({json_escaped(name)});
   if (!listed.empty())
     unnamed = x_.both({unnamed, strings_.any(), x_.complement(x_.table(std::move(listed)))});
-  for (std::size_t found = 0; found < std::size_t{1} << patterns.size(); ++found)
-    add_class(need, patterns, found, unnamed, out);
+  // Each pattern in turn is found or not; a combination that no name has is left at once.
+  std::vector<NameClass> classes = {{unnamed, 0}};
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const ExprId pattern = strings_.pattern(patterns[i]);
+    std::vector<NameClass> next;
+    for (const NameClass& each : classes) {
+      for (const bool found : {false, true}) {
+        const ExprId names_of = x_.both(each.names, found ? pattern : x_.complement(pattern));
+        if (x_.accepts_some(names_of)) next.push_back({names_of, each.found | std::uint64_t{found} << i});
+      }
+    }
+    classes = std::move(next);
+    MICA_CHECK(classes.size() <= max_classes, limit, "schema: patterns of names have more than ", max_classes,
+               " combinations");
+  }
+  for (const NameClass& each : classes) {
+    if (x_.accepts_some(each.names)) add_class(need, patterns, each, out);
+  }
 }
 
 inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::string>& patterns,
-                              std::size_t found, ExprId unnamed, ObjectShape& out) {
-  const auto literals = other_member(need, patterns, found);
+                              const NameClass& of, ObjectShape& out) {
+  const auto literals = other_member(need, patterns, of.found);
   const auto member = literals ? cases_.intern(*literals) : std::nullopt;
   if (!member) return;
-  std::vector<ExprId> parts = {unnamed};
-  for (std::size_t i = 0; i < patterns.size(); ++i) {
-    const ExprId pattern = strings_.pattern(patterns[i]);
-    parts.push_back((found >> i & 1) != 0 ? pattern : x_.complement(pattern));
-  }
-  const ExprId names = x_.both(std::move(parts));
-  if (!x_.accepts_some(names)) return;
-  out.others.push_back({names, *member});
-  for (std::size_t i = 0; i < need.obligations.size(); ++i) {
-    const Obligation& each = need.obligations[i];
-    const auto matches = [&](const std::string& pattern) {
-      const auto at = std::find(patterns.begin(), patterns.end(), pattern) - patterns.begin();
-      return (found >> at & 1) != 0;
-    };
-    bool possible = each.pattern.empty() || matches(each.pattern);
-    if (each.patterns != nullptr) {
-      for (auto at = each.patterns->begin(); at != each.patterns->end(); ++at)
-        possible = possible && !matches(at.key());
-    }
-    if (!possible) continue;
-    std::vector<ExprId> allowed = {names};
-    std::vector<constraint::Branch> listed;
-    if (each.names != nullptr) {
-      for (auto at = each.names->begin(); at != each.names->end(); ++at)
-        listed.push_back({json_escaped(at.key())});
-    }
-    if (!listed.empty()) allowed.push_back(x_.complement(x_.table(std::move(listed))));
-    if (each.is_name) allowed.push_back(strings({each.value}));
-    const ExprId obliged = x_.both(std::move(allowed));
+  out.others.push_back({of.names, *member});
+  for (std::uint32_t met = 1; met < 1U << need.obligations.size(); ++met) {
+    ExprId names = of.names;
     Literals value = cases_.literals(*member);
-    if (!each.is_name) value.push_back(each.value);
-    const auto obliged_need = cases_.intern(std::move(value));
-    if (obliged_need && x_.accepts_some(obliged)) out.obliged[i].ways.push_back({obliged, *obliged_need});
+    for (std::size_t i = 0; i < need.obligations.size() && names != ExprId::none; ++i) {
+      if ((met >> i & 1) != 0) names = obliged_names(need.obligations[i], patterns, of, names, value);
+    }
+    const auto obliged = names == ExprId::none ? std::nullopt : cases_.intern(std::move(value));
+    if (obliged && x_.accepts_some(names)) out.obliged.push_back({{names, *obliged}, met});
   }
+}
+
+/// The names of a class with which a member can meet an obligation; adds what its value must meet then.
+inline ExprId Shapes::obliged_names(const Obligation& obligation, const std::vector<std::string>& patterns,
+                                    const NameClass& of, ExprId names, Literals& value) {
+  const auto matches = [&](const std::string& pattern) {
+    return (of.found >> (std::find(patterns.begin(), patterns.end(), pattern) - patterns.begin()) & 1) != 0;
+  };
+  if (!obligation.pattern.empty() && !matches(obligation.pattern)) return ExprId::none;
+  if (obligation.patterns != nullptr) {
+    for (auto at = obligation.patterns->begin(); at != obligation.patterns->end(); ++at) {
+      if (matches(at.key())) return ExprId::none;
+    }
+  }
+  std::vector<constraint::Branch> listed;
+  if (obligation.names != nullptr) {
+    for (auto at = obligation.names->begin(); at != obligation.names->end(); ++at)
+      listed.push_back({json_escaped(at.key())});
+  }
+  if (!listed.empty()) names = x_.both(names, x_.complement(x_.table(std::move(listed))));
+  if (obligation.is_name) return x_.both(names, strings({obligation.value}));
+  value.push_back(obligation.value);
+  return names;
 }
 
 /// As Cases::member(), of a name that only patterns can have.
@@ -416,17 +465,20 @@ inline bool Shapes::lives(const Shape& shape, int depth) {
 }
 
 inline bool Shapes::object_lives(const ObjectShape& object, int depth) {
-  std::uint64_t required = object.obliged.size(), possible = 0;
+  std::uint64_t required = 0, possible = 0;
   for (const NamedMember& member : object.named) {
     required += member.required;
     if (member.required && state(member.need, depth) != Life::lives) return false;
   }
-  if (required > object.count.max) return false;
-  for (const ObligedMember& each : object.obliged) {
-    if (std::none_of(each.ways.begin(), each.ways.end(),
-                     [&](const OtherMembers& way) { return state(way.need, depth) == Life::lives; }))
-      return false;
+  if (object.obligations != 0) {
+    ObjectShape living = object;
+    std::erase_if(living.obliged,
+                  [&](const ObligedMembers& each) { return state(each.members.need, depth) != Life::lives; });
+    const auto members = living.members_to_meet(0);
+    if (!members) return false;
+    required += *members;
   }
+  if (required > object.count.max) return false;
   if (object.count.min <= required) return true;
   for (const OtherMembers& other : object.others) {
     if (state(other.need, depth) == Life::lives) return true;
@@ -455,10 +507,17 @@ inline void Shapes::prune(Shape& shape) {
   if (shape.object && !object_lives(*shape.object, 0)) shape.object.reset();
   if (shape.array && !array_lives(*shape.array, 0)) shape.array.reset();
   if (shape.object) {
+    const auto required = std::count_if(shape.object->named.begin(), shape.object->named.end(),
+                                        [](const NamedMember& member) { return member.required; });
+    // JSON can have a name twice, and counts it once. Names that are listed are written once.
+    if (shape.object->count.min > std::max<std::uint64_t>(1, static_cast<std::uint64_t>(required)) &&
+        !shape.object->others.empty())
+      refuse("minProperties", cases_.document().place(shape.object->at),
+             "of 2 or more, with names that the schema does not list: they could be equal");
     std::erase_if(shape.object->named, [&](const NamedMember& member) { return !lives(member.need); });
     std::erase_if(shape.object->others, [&](const OtherMembers& other) { return !lives(other.need); });
-    for (ObligedMember& each : shape.object->obliged)
-      std::erase_if(each.ways, [&](const OtherMembers& way) { return !lives(way.need); });
+    std::erase_if(shape.object->obliged,
+                  [&](const ObligedMembers& each) { return !lives(each.members.need); });
   }
   if (!shape.array) return;
   ArrayShape& array = *shape.array;

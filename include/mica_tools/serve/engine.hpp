@@ -42,14 +42,14 @@ struct Waiting {
 };
 
 /// Ends a job in the queue: as failed or, without a failure, as cancelled.
-inline void end_waiting(const Waiting& waiting, std::string_view model, const std::string& failure,
+inline void end_waiting(const Waiting& waiting, std::string_view model, const Failed& failure,
                         const SchedulerOptions& options) {
   Ended ended;
   ended.reason = StopReason::cancelled;
   ended.prompt_tokens = waiting.job.prompt.tokens.size();
   ended.queued_seconds = waiting.since_submit.seconds();
-  if (options.on_ended) options.on_ended({waiting.id, model, ended, failure});
-  waiting.answer->put(failure.empty() ? Event(ended) : Event(Failed{failure}));
+  if (options.on_ended) options.on_ended({waiting.id, model, ended, failure.message});
+  waiting.answer->put(failure.message.empty() ? Event(ended) : Event(failure));
 }
 
 /// What became of a job that was to be admitted: to get its first step next.
@@ -204,8 +204,8 @@ class Engine {
   }
   void start(Running& running);
   void note_tokens(Running& running);
-  [[nodiscard]] std::string failure_of(std::size_t member, const std::string& other);
-  void end(Running& running, std::string failure);
+  [[nodiscard]] Failed failure_of(std::size_t member, const Failed& other);
+  void end(Running& running, Failed failure);
 
   std::shared_ptr<LoadedModel> model_;
   budget::Ledger& ledger_;
@@ -366,7 +366,7 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
                           Sampler(waiting.job.sampler, model_->card().n_vocab,
                                   mica::detail::ProgramAllocator(ledger_, budget::Account::logits)));
   } catch (const Error& error) {
-    end_waiting(refused, model_->card().id, error.message(), options_);
+    end_waiting(refused, model_->card().id, failed_by(error), options_);
     ++metrics_.failed;
     return Admission::admitted;
   }
@@ -378,7 +378,7 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
   } catch (const Error& error) {
     refused.job.prompt = std::move(running.job.prompt);
     running_.pop_back();
-    end_waiting(refused, model_->card().id, error.message(), options_);
+    end_waiting(refused, model_->card().id, failed_by(error), options_);
     ++metrics_.failed;
     return Admission::admitted;
   }
@@ -413,15 +413,16 @@ inline void Engine::note_tokens(Running& running) {
   running.written = written;
 }
 
-inline void Engine::end(Running& running, std::string failure) {
+inline void Engine::end(Running& running, Failed failure) {
   GenerateResult result = batch_.remove(running.member);
   const std::size_t prompt = running.job.prompt.tokens.size();
   const bool left = running.answer->cancelled().load(std::memory_order_relaxed);
-  if (result.reason >= StopReason::no_memory) failure = join("the answer ended early: ", name(result.reason));
+  if (result.reason >= StopReason::no_memory)
+    failure = {join("the answer ended early: ", name(result.reason))};
   const bool failed =
       result.reason >= StopReason::no_memory || (result.reason == StopReason::cancelled && !left);
   if (!failed) {
-    failure.clear();
+    failure = {};
     announce(running, result);
     const std::span<const TokenId> sequence = running.session.tokens().first(running.session.cached());
     if (running.job.slot) slots_[*running.job.slot].assign(sequence.begin(), sequence.end());
@@ -438,16 +439,16 @@ inline void Engine::end(Running& running, std::string failure) {
                     running.queued_seconds};
   metrics_.answer_seconds += result.timings.predicted.seconds;
   ++(failed ? metrics_.failed : left ? metrics_.cancelled : metrics_.finished);
-  if (options_.on_ended) options_.on_ended({running.id, model_->card().id, ended, failure});
-  running.answer->put(failed ? Event(Failed{std::move(failure)}) : Event(ended));
+  if (options_.on_ended) options_.on_ended({running.id, model_->card().id, ended, failure.message});
+  running.answer->put(failed ? Event(std::move(failure)) : Event(ended));
 }
 
 /// The error of an answer: logits that are not finite, or a constraint that allows no token.
-inline std::string Engine::failure_of(std::size_t member, const std::string& other) {
+inline Failed Engine::failure_of(std::size_t member, const Failed& other) {
   try {
     batch_.raise_if_failed(member);
   } catch (const Error& error) {
-    return error.message();
+    return failed_by(error);
   }
   return other;
 }
@@ -460,11 +461,11 @@ inline void Engine::step() {
   }
   batch_.set_prompt_tokens(pace_.prompt_tokens(model_->model().transformer().chunk()));
   const Stopwatch watch;
-  std::string failure = "the answer could not be continued";
+  Failed failure{"the answer could not be continued"};
   try {
     static_cast<void>(batch_.step());
   } catch (const Error& error) {  // of one answer at least, which is over
-    failure = error.message();
+    failure.message = error.message();
   }
   const double seconds = watch.seconds();
   ++metrics_.steps;
@@ -483,7 +484,7 @@ inline void Engine::step() {
 }
 
 inline void Engine::fail_all(const std::string& message) {
-  for (Running& running : running_) end(running, message);
+  for (Running& running : running_) end(running, {message});
   running_.clear();
 }
 

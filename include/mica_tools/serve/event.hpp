@@ -8,6 +8,7 @@
 #include "mica/base/token_id.hpp"
 #include "mica/runtime/generate_options.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica_tools/serve/refusal.hpp"
 
 #include <cstddef>
 #include <string>
@@ -49,8 +50,14 @@ struct Ended {
 
 /// The answer ends because the server could not go on.
 struct Failed {
-  std::string message;  // for a person
+  std::string message;          // for a person
+  Cause cause = Cause::failed;  // invalid: by the request itself, as by a constraint that reached a limit
 };
+
+/// That of an error.
+[[nodiscard]] inline Failed failed_by(const Error& error) {
+  return {error.message(), error.code() == ErrorCode::limit ? Cause::invalid : Cause::failed};
+}
 
 /// What an answer reports, in this order: Begun, any number of Text, Ended; or Failed at any time, as the last one.
 using Event = std::variant<Begun, Text, Ended, Failed>;

@@ -558,7 +558,7 @@ inline void Scheduler::admit() {
 /// The first job of the queue ends as failed.
 inline void Scheduler::fail_first(const std::string& failure) {
   ++metrics_.failed;
-  end_waiting(queue_.front().waiting, queue_.front().entry->card.id, failure, options_);
+  end_waiting(queue_.front().waiting, queue_.front().entry->card.id, {failure}, options_);
   queue_.pop_front();
   const std::lock_guard lock(mutex_);
   --in_queue_;
@@ -680,7 +680,7 @@ inline void Scheduler::end_all() {
     in_queue_ = 0;
     loaded_.notify_all();
   }
-  for (const Queued& queued : queue_) end_waiting(queued.waiting, queued.entry->card.id, why, options_);
+  for (const Queued& queued : queue_) end_waiting(queued.waiting, queued.entry->card.id, {why}, options_);
   metrics_.failed += queue_.size();
   queue_.clear();
   for (WaitingSlot& each : slots)

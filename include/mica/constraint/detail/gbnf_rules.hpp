@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,8 +94,8 @@ class GbnfRules {
   void add_first_rules(NodeId node, std::vector<RuleIndex>& out) const;
   void add_rules(NodeId node, std::vector<RuleIndex>& out) const;
   template <class Next, class Back, class Done>
-  void visit(RuleIndex root, Next&& next, Back&& back, Done&& done) const;
-  void refuse_left_recursion(RuleIndex root) const;
+  void visit(std::span<const RuleIndex> roots, Next&& next, Back&& back, Done&& done) const;
+  void refuse_left_recursion(std::span<const RuleIndex> rules) const;
   [[nodiscard]] Made make(NodeId node);
   [[nodiscard]] Made make_reference(RuleIndex rule);
   [[nodiscard]] Made make_alt(NodeId node);
@@ -211,10 +212,10 @@ inline void GbnfRules::add_rules(NodeId node, std::vector<RuleIndex>& out) const
   for (const NodeId part : n.parts) add_rules(part, out);
 }
 
-/// Visits rules, each before those that next() adds for it, and calls done() after them; back(path) where the last
-/// rule of the path is in it already. Rules may be nested deeper than the stack of the thread.
+/// Visits rules and those that next() adds for each. Calls done(rule) after all that the rule needs, and
+/// back(path, rule) where the last rule of the path needs one that is in the path. No recursion: paths are long.
 template <class Next, class Back, class Done>
-void GbnfRules::visit(RuleIndex root, Next&& next, Back&& back, Done&& done) const {
+void GbnfRules::visit(std::span<const RuleIndex> roots, Next&& next, Back&& back, Done&& done) const {
   struct Open {
     RuleIndex rule;
     std::vector<RuleIndex> targets;
@@ -227,26 +228,27 @@ void GbnfRules::visit(RuleIndex root, Next&& next, Back&& back, Done&& done) con
     path.push_back({rule, {}});
     next(rules_[rule].body, path.back().targets);
   };
-  enter(root);
-  while (!path.empty()) {
-    if (path.back().targets.empty()) {
+  for (const RuleIndex root : roots) {
+    if (progress[root] == Progress::unseen) enter(root);
+    while (!path.empty()) {
       const RuleIndex rule = path.back().rule;
-      progress[rule] = Progress::done;
-      path.pop_back();
-      done(rule);
-      continue;
-    }
-    const RuleIndex target = path.back().targets.back();
-    path.back().targets.pop_back();
-    if (progress[target] == Progress::unseen) {
-      enter(target);
-    } else if (progress[target] == Progress::open) {
-      back(path, target);
+      if (path.back().targets.empty()) {
+        progress[rule] = Progress::done;
+        path.pop_back();
+        done(rule);
+        continue;
+      }
+      const RuleIndex target = path.back().targets.back();
+      path.back().targets.pop_back();
+      if (progress[target] == Progress::unseen)
+        enter(target);
+      else if (progress[target] == Progress::open)
+        back(path, target);
     }
   }
 }
 
-inline void GbnfRules::refuse_left_recursion(RuleIndex root) const {
+inline void GbnfRules::refuse_left_recursion(std::span<const RuleIndex> rules) const {
   const auto refuse = [&](const auto& path, RuleIndex target) {
     std::string names;
     std::size_t at = path.size() - 1;
@@ -258,7 +260,7 @@ inline void GbnfRules::refuse_left_recursion(RuleIndex root) const {
         "; only a rule that begins with itself alone, as in a ::= a x | y, is supported: write a repetition");
   };
   visit(
-      root, [&](NodeId body, auto& out) { add_first_rules(body, out); }, refuse, [](RuleIndex) {});
+      rules, [&](NodeId body, auto& out) { add_first_rules(body, out); }, refuse, [](RuleIndex) {});
 }
 
 inline Language GbnfRules::language(RuleIndex root) {
@@ -267,13 +269,15 @@ inline Language GbnfRules::language(RuleIndex root) {
   MICA_CHECK(ends_[rules_[root].body], usage, "the rule '", shown(rules_[root].name),
              "' of the grammar accepts no text: all its alternatives need themselves; add one that ends");
   nullable_ = holds(Property::nullable);
-  refuse_left_recursion(root);
+  std::vector<RuleIndex> order;  // of the rules that texts need, each after those that it needs
   visit(
-      root, [&](NodeId body, auto& out) { add_rules(body, out); }, [](const auto&, RuleIndex) {},
-      [&](RuleIndex rule) {
-        rules_[rule].expression = make(rules_[rule].body);
-        rules_[rule].made = true;
-      });
+      std::span(&root, 1), [&](NodeId body, auto& out) { add_rules(body, out); },
+      [](const auto&, RuleIndex) {}, [&](RuleIndex rule) { order.push_back(rule); });
+  refuse_left_recursion(order);
+  for (const RuleIndex rule : order) {
+    rules_[rule].expression = make(rules_[rule].body);
+    rules_[rule].made = true;
+  }
   const ExprId start =
       rules_[root].called ? expressions_->call(static_cast<RuleId>(root)) : rules_[root].expression.e;
   std::vector<ExprId> bodies;

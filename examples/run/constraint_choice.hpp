@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The texts that answers may be, as flags choose them: those of a grammar, or all.
+#pragma once
+
+#include "flags.hpp"
+#include "mica/constraint/any.hpp"
+#include "mica/runtime/open.hpp"
+
+#include <string>
+
+namespace mica::program {
+
+struct ConstraintChoice {
+  std::string grammar;       // in GBNF, empty
+  std::string grammar_file;  // the same in a file, empty
+
+  /// The file is read when all values are there, and the grammar is checked.
+  void add_to(Flags& flags);
+  /// The constraint of an answer at its beginning, for copies; empty: all texts are allowed. The model outlives
+  /// it. Raises ErrorCode::usage with line and column, and ErrorCode::budget.
+  [[nodiscard]] constraint::Any constraint(Model& model) const;
+};
+
+}  // namespace mica::program
