@@ -34,7 +34,6 @@ class CodePoints {
     for (const Range& range : ranges) insert(range.first, range.last);
   }
   [[nodiscard]] static CodePoints all() { return {{0, max}}; }
-
   /// Adds [first, last] without its surrogates; nothing if last < first.
   void insert(std::uint32_t first, std::uint32_t last) {
     last = std::min(last, max);

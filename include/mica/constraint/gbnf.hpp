@@ -78,7 +78,6 @@ class GbnfParser {
   [[nodiscard]] std::uint32_t escape();
   [[nodiscard]] NodeId literal();
   [[nodiscard]] NodeId character_class();
-  [[nodiscard]] NodeId token();
   [[nodiscard]] NodeId other_tokens(bool lines);
   [[nodiscard]] std::string token_text();
 
@@ -215,7 +214,7 @@ inline std::optional<GbnfParser::NodeId> GbnfParser::item(std::size_t nesting) {
   if (in_.take("[")) return character_class();
   if (in_.take(".")) return rules_.expression(encode_utf8(rules_.expressions(), CodePoints::all()));
   if (in_.take("!")) return other_tokens(nesting > 0);
-  if (in_.peek() == '<') return token();
+  if (in_.peek() == '<') return rules_.literal(token_text());
   if (is_name_character(in_.peek())) return rules_.reference(named(name(), begin).rule);
   if (!in_.take("(")) return std::nullopt;
   if (nesting == options_.max_nesting)
@@ -339,8 +338,6 @@ inline std::string GbnfParser::token_text() {
     fail(ErrorCode::usage, begin, join("the token ", shown(written)), "the vocabulary has no such token");
   return text;
 }
-
-inline GbnfParser::NodeId GbnfParser::token() { return rules_.literal(token_text()); }
 
 /// What stands after a !: texts of other tokens, as the texts in which the bytes of the token do not occur.
 inline GbnfParser::NodeId GbnfParser::other_tokens(bool lines) {

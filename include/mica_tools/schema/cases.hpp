@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -62,6 +64,7 @@ class Cases {
   [[nodiscard]] bool replace(Open& open, const ScopedLiteral& literal);
   [[nodiscard]] bool settle(Open& open);
   [[nodiscard]] bool choose(Open& open, std::size_t& split, std::vector<std::size_t>& alternatives);
+  [[nodiscard]] bool known_to_meet(const Json& value, Literal literal);
   [[nodiscard]] bool contradicts(const Open& open, const Edits& edits);
   [[nodiscard]] bool contradicts(const Open& open, const Edit& edit);
   [[nodiscard]] bool implies(const Open& open, const Edit& edit);
@@ -70,7 +73,10 @@ class Cases {
   template <class F>
   [[nodiscard]] bool any_schema_of(const Case& at, const std::string& name, F&& f);
   [[nodiscard]] bool disjoint(SchemaId a, SchemaId b) {
-    const auto [at, added] = disjoint_.emplace(std::minmax(a, b), false);
+    MICA_CHECK(++looks_ < max_looks, limit,
+               "schema: its alternatives (anyOf, oneOf, not, if, dependencies) are "
+               "combined in too many ways");
+    const auto [at, added] = disjoint_.emplace(std::uint64_t{std::min(a, b)} << 32 | std::max(a, b), false);
     if (added) at->second = keywords_.disjoint(a, b);
     return at->second;
   }
@@ -96,7 +102,10 @@ class Cases {
   Strings& strings_;
   std::vector<Literals> needs_;
   std::map<Literals, NeedId> ids_;
-  std::map<std::pair<SchemaId, SchemaId>, bool> disjoint_;  // what was found, the smaller first
+  static constexpr std::size_t max_looks = 5'000'000;  // of disjoint(), in all cases: about half a second
+  std::size_t looks_ = 0;
+  std::unordered_map<const Json*, std::vector<std::pair<std::uint64_t, bool>>> met_;  // by literal
+  std::unordered_map<std::uint64_t, bool> disjoint_;  // what was found, by both schemas
 };
 
 [[nodiscard]] inline bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -129,14 +138,14 @@ inline std::optional<NeedId> Cases::intern(Literals literals) {
 
 inline bool Cases::restrict_values(Case& at, const std::vector<const Json*>& values) {
   std::vector<const Json*> kept;
+  Types types = 0;
   for (const Json* value : values) {
     const auto same = [&](const Json* other) { return *other == *value; };
-    if (std::any_of(kept.begin(), kept.end(), same)) continue;
-    if (!at.values || std::any_of(at.values->begin(), at.values->end(), same)) kept.push_back(value);
+    if (at.values && std::none_of(at.values->begin(), at.values->end(), same)) continue;
+    kept.push_back(value);
+    types |= type_of(*value);
   }
   at.values = std::move(kept);
-  Types types = 0;
-  for (const Json* value : *at.values) types |= type_of(*value);
   return (at.types &= types) != 0;
 }
 
@@ -281,6 +290,18 @@ bool Cases::any_schema_of(const Case& at, const std::string& name, F&& f) {
   return std::any_of(at.object.members.begin(), at.object.members.end(), [&](const auto& member) {
     return member.first == name && member.second.meets && f(member.second.schema);
   });
+}
+
+/// As meets(), of a value of the document.
+inline bool Cases::known_to_meet(const Json& value, Literal literal) {
+  const std::uint64_t key = std::uint64_t{literal.schema} * 2 + literal.meets;
+  auto& known = met_[&value];
+  const auto at =
+      std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.first == key; });
+  if (at != known.end()) return at->second;
+  const bool found = meets(value, literal);
+  known.emplace_back(key, found);
+  return found;
 }
 
 /// Whether the edit cannot be applied, as far as a look at it tells.
@@ -440,7 +461,7 @@ inline void Cases::finish(Open open, std::vector<Open>& todo, std::vector<Case>&
     std::erase_if(*at.values, [&](const Json* value) {
       if ((type_of(*value) & at.types) == 0) return true;
       return !std::all_of(open.done.begin(), open.done.end(),
-                          [&](const ScopedLiteral& each) { return meets(*value, each.literal); });
+                          [&](const ScopedLiteral& each) { return known_to_meet(*value, each.literal); });
     });
     if (!at.values->empty()) out.push_back(std::move(at));
     return;
@@ -541,6 +562,14 @@ inline std::optional<Literals> Cases::member(const ObjectNeed& object, const std
 
 // Values
 
+/// Whether a list has the value; quickly where the value is the list's own.
+[[nodiscard]] inline bool is_among(const Json& list, const Json& value) {
+  if (list.empty()) return false;
+  const std::less_equal<const Json*> before;
+  if (before(&list.front(), &value) && before(&value, &list.back())) return true;
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
 inline bool Cases::meets(const Json& value, Literal literal, int depth) {
   const SchemaId id = literal.schema;
   if (is_true(id) || is_false(id)) return is_true(id) == literal.meets;
@@ -551,9 +580,7 @@ inline bool Cases::meets(const Json& value, Literal literal, int depth) {
   const Meaning meaning = keywords_.meets(id, 0, 1);
   const auto good = [&] {
     if (meaning.value != nullptr && value != *meaning.value) return false;
-    if (meaning.values != nullptr &&
-        std::find(meaning.values->begin(), meaning.values->end(), value) == meaning.values->end())
-      return false;
+    if (meaning.values != nullptr && !is_among(*meaning.values, value)) return false;
     const auto all = [&](const Edits& edits) {
       return std::all_of(edits.begin(), edits.end(),
                          [&](const Edit& e) { return meets_edit(value, e, depth + 1); });

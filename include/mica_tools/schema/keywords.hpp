@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,7 @@ class Keywords {
   void fail_scalars(SchemaId id, Split& out);
   void fail_object(SchemaId id, Split& out);
   void fail_array(SchemaId id, Split& out);
+  [[nodiscard]] Types find_types(SchemaId id, int depth);
   [[nodiscard]] bool disjoint_values(SchemaId a, SchemaId b);
   [[nodiscard]] bool disjoint_members(SchemaId a, SchemaId b, int depth);
   [[nodiscard]] std::vector<const Json*> constants(SchemaId id);
@@ -95,6 +97,7 @@ class Keywords {
 
   Document& document_;
   const SchemaOptions& options_;
+  std::unordered_map<SchemaId, Types> types_;  // of types_of()
 };
 
 // Values of keywords
@@ -562,7 +565,7 @@ inline std::vector<SchemaId> Keywords::parts(SchemaId id) {
   return out;
 }
 
-inline Types Keywords::types_of(SchemaId id, int depth) {
+inline Types Keywords::find_types(SchemaId id, int depth) {
   const Json& json = document_.json(id);
   if (json.is_boolean()) return json.get<bool>() ? all_types : 0;
   if (depth > 6) return all_types;
@@ -586,6 +589,14 @@ inline Types Keywords::types_of(SchemaId id, int depth) {
     out &= some;
   }
   return out;
+}
+
+inline Types Keywords::types_of(SchemaId id, int depth) {
+  const auto known = types_.find(id);
+  if (known != types_.end()) return known->second;
+  const Types found = find_types(id, depth);
+  if (depth == 0) types_.emplace(id, found);
+  return found;
 }
 
 inline std::vector<const Json*> Keywords::constants(SchemaId id) {

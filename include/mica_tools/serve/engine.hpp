@@ -39,6 +39,7 @@ struct Waiting {
   Job job;                         // without its model
   std::shared_ptr<Answer> answer;  // that its client reads
   Stopwatch since_submit = {};     // and with it the time in the queue
+  bool constrained = false;        // its constraint was made, and is booked, when it was tried before
 };
 
 /// Ends a job in the queue: as failed or, without a failure, as cancelled.
@@ -99,10 +100,10 @@ class Engine {
   }
   /// Bytes of a constraint: of its states and masks, of the logits that it masks, and of the vocabulary as it
   /// needs it, where no constraint has run yet. 0 for a job without one.
-  [[nodiscard]] std::uint64_t constraint_bytes(const Job& job) const {
-    if (!job.constraint) return 0;
+  [[nodiscard]] std::uint64_t constraint_bytes(const Waiting& waiting) const {
+    if (!waiting.job.constraint) return 0;
     const std::uint64_t tokens = tokens_.bytes() == 0 ? model_->tokens()->bytes() : 0;
-    return options_.constraint_bytes + masked_bytes() + tokens;
+    return (waiting.constrained ? 0 : options_.constraint_bytes) + masked_bytes() + tokens;
   }
   /// Bytes that the running answers will still allocate, if none ends early.
   [[nodiscard]] std::uint64_t reserved() const noexcept {
@@ -355,7 +356,7 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
   // Before anything is allocated: what it needs if it shares all that is known.
   const std::span<const TokenId> prompt(waiting.job.prompt.tokens);
   const std::size_t known = prefixes_.match(prompt.first(prompt.size() - 1));
-  const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes() + constraint_bytes(waiting.job);
+  const std::uint64_t empty = model_->bytes().at(0) + sampler_bytes() + constraint_bytes(waiting);
   const auto has_room = [&](std::uint64_t bytes) { return ledger_.left() >= reserved + bytes; };
   const std::uint64_t before = ledger_.used();
   needed = empty + model_->bytes().growth(0, end, known);
@@ -385,7 +386,9 @@ inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::u
   needed = growth(running);
   if (!has_room(needed)) {  // it shares less than was known
     static_cast<void>(batch_.remove(running.member));
-    waiting = {running.id, std::move(running.job), std::move(running.answer), running.since_submit};
+    const bool constrained = running.job.constraint != nullptr;
+    waiting = {running.id, std::move(running.job), std::move(running.answer), running.since_submit,
+               constrained};
     needed += ledger_.used() - std::min(before, ledger_.used());  // its sampler may have taken more
     running_.pop_back();
     return Admission::no_memory;

@@ -57,7 +57,7 @@ class GbnfRules {
 
  private:
   static constexpr std::uint32_t max_size = 500, max_depth = 64;  // of a rule that is not called
-  static constexpr std::uint32_t max_expanded = 1'000'000;        // nodes of all that are not called
+  static constexpr std::uint32_t max_expanded = 200'000;          // nodes of all that are not called
 
   enum class Kind : std::uint8_t { expression, literal, reference, cat, alt, repeat };
   struct Node {
@@ -273,7 +273,7 @@ inline Language GbnfRules::language(RuleIndex root) {
   visit(
       std::span(&root, 1), [&](NodeId body, auto& out) { add_rules(body, out); },
       [](const auto&, RuleIndex) {}, [&](RuleIndex rule) { order.push_back(rule); });
-  refuse_left_recursion(order);
+  refuse_left_recursion(std::vector(order.rbegin(), order.rend()));
   for (const RuleIndex rule : order) {
     rules_[rule].expression = make(rules_[rule].body);
     rules_[rule].made = true;
