@@ -8,7 +8,9 @@
 #include "mica/constraint/gbnf.hpp"
 #include "mica/constraint/grammar.hpp"
 #include "mica/constraint/named_token.hpp"
+#include "mica/constraint/regex.hpp"
 #include "mica/constraint/token_trie.hpp"
+#include "mica_tools/schema/schema.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -22,15 +24,33 @@ namespace {
 
 using TokenText = std::function<std::string(std::string_view)>;
 
-/// The language of a grammar. Its errors name the flag.
+constraint::Language regex_language(const std::string& pattern) {
+  constraint::Language out;
+  out.expressions = std::make_unique<constraint::Expressions>();
+  out.rules = std::make_unique<constraint::FixedRules>();
+  out.start = constraint::parse_regex(pattern, *out.expressions);
+  return out;
+}
+
+/// The flag that chooses the language, as errors name it.
+std::string flag_of(const ConstraintChoice& choice) {
+  if (!choice.grammar_file.empty()) return "--grammar-file " + escaped(choice.grammar_file);
+  if (!choice.grammar.empty()) return "--grammar";
+  if (!choice.json_schema.empty()) return "--json-schema";
+  return choice.json_object ? "--json-object" : "--regex";
+}
+
+/// The language that is chosen. Its errors name the flag.
 constraint::Language language_of(const ConstraintChoice& choice, TokenText token_text) {
   constraint::GbnfOptions options;
   options.token_text = std::move(token_text);
   try {
+    if (choice.json_object) return schema::parse_schema(R"({"type":"object"})");
+    if (!choice.json_schema.empty()) return schema::parse_schema(choice.json_schema);
+    if (!choice.regex.empty()) return regex_language(choice.regex);
     return constraint::parse_gbnf(choice.grammar, options);
   } catch (const Error& error) {
-    const std::string file = choice.grammar_file.empty() ? "" : join("-file ", escaped(choice.grammar_file));
-    raise(error.code(), "--grammar", file, ": ", error.message());
+    raise(error.code(), flag_of(choice), ": ", error.message());
   }
 }
 
@@ -40,7 +60,7 @@ struct Vocabulary {
     constexpr auto account = budget::Account::tokenizer;
     auto booking =
         alloc::Booking::make(alloc::Budgeted<alloc::Huge>(model.ledger(), account), account, tokens.bytes());
-    MICA_CHECK(booking, budget, "--grammar: the vocabulary needs ", tokens.bytes(),
+    MICA_CHECK(booking, budget, "a grammar or schema: the vocabulary needs ", tokens.bytes(),
                " bytes for it; give --memory more");
     booked = *std::move(booking);
   }
@@ -54,13 +74,20 @@ struct Vocabulary {
 void ConstraintChoice::add_to(Flags& flags) {
   flags.text("--grammar", grammar, "GBNF", "answers are texts of this grammar, in the format of llama.cpp");
   flags.text("--grammar-file", grammar_file, "FILE", "the same from a file");
+  flags.text("-j,--json-schema", json_schema, "SCHEMA", "answers are JSON that meets it; a text, or a file");
+  flags.toggle("--json-object", json_object, "answers are JSON objects");
+  flags.text("--regex", regex, "PATTERN", "answers match it as a whole");
   flags.at_end([this](std::vector<std::string>&) {
-    if (!grammar_file.empty()) {
-      MICA_CHECK(grammar.empty(), usage, "--grammar and --grammar-file exclude each other; choose one.");
-      grammar = read_text(grammar_file);
-    }
+    const int chosen =
+        !grammar.empty() + !grammar_file.empty() + !json_schema.empty() + json_object + !regex.empty();
+    MICA_CHECK(chosen <= 1, usage,
+               "--grammar, --grammar-file, --json-schema, --json-object and --regex exclude each other; "
+               "choose one.");
+    if (!grammar_file.empty()) grammar = read_text(grammar_file);
+    const bool is_text = json_schema.starts_with('{') || json_schema == "true" || json_schema == "false";
+    if (!json_schema.empty() && !is_text) json_schema = read_text(json_schema);
     // A mistake is found before a model is loaded; which tokens there are is not known yet.
-    if (!grammar.empty()) {
+    if (chosen == 1) {
       const auto any = [](std::string_view) { return constraint::TokenTrie::special_text(0); };
       static_cast<void>(language_of(*this, any));
     }
@@ -68,7 +95,7 @@ void ConstraintChoice::add_to(Flags& flags) {
 }
 
 constraint::Any ConstraintChoice::constraint(Model& model) const {
-  if (grammar.empty()) return {};
+  if (grammar.empty() && json_schema.empty() && !json_object && regex.empty()) return {};
   const auto vocabulary = std::make_shared<Vocabulary>(model);
   const std::shared_ptr<const constraint::TokenTrie> tokens(vocabulary, &vocabulary->tokens);
   const auto token_text = [&](std::string_view name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts that answers may be, as flags choose them: those of a grammar, or all.
+// The texts that answers may be, as flags choose them: those of a grammar, a schema or an expression, or all.
 #pragma once
 
 #include "flags.hpp"
@@ -14,6 +14,9 @@ namespace mica::program {
 struct ConstraintChoice {
   std::string grammar;       // in GBNF, empty
   std::string grammar_file;  // the same in a file, empty
+  std::string json_schema;   // a JSON Schema, or a file with one, empty
+  bool json_object = false;  // any JSON object
+  std::string regex;         // a regular expression of whole texts, empty
 
   /// The file is read when all values are there, and the grammar is checked.
   void add_to(Flags& flags);

@@ -42,7 +42,7 @@ inline constexpr std::string_view
     in_chunks = "attention is always in chunks", one_team = "one team of threads serves prompts and answers",
     plain_log = "notes go to stderr; -v has more", nice = "taskset, nice and numactl place a process",
     samplers = "there is no such sampler; --samplers lists those that there are",
-    schema = "answers cannot be restricted to a JSON schema; use --grammar",
+    schema = "--json-schema SCHEMA takes a JSON Schema or a file with one",
     rope = "RoPE is scaled as the model's file says; mica inspect shows how",
     merge = "adapters are not applied; merge them into the model first, then use mica convert",
     eyes = "only text goes in; images and audio do not",
@@ -94,7 +94,7 @@ inline constexpr ForeignRow rows[] = {
     {"--spec-type", refused, "use --speculate ngram, or --draft FILE"},
     // llama.cpp: the choice of tokens
     {"--tfs --adaptive-target --adaptive-decay", refused, samplers},
-    {"-j --json-schema -jf --json-schema-file", refused, schema},
+    {"-jf --json-schema-file", refused, schema},
     {"--context-shift", refused, "use --on-full shift"},
     {"--no-context-shift", switched, "the context shifts with --on-full shift alone"},
     {"--backend-sampling", switched, on_cpu},

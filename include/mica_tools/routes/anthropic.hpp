@@ -4,6 +4,7 @@
 // needed.
 #pragma once
 
+#include "mica_tools/routes/constraints.hpp"
 #include "mica_tools/routes/message_writer.hpp"
 #include "mica_tools/routes/messages.hpp"
 #include "mica_tools/routes/openai_parts.hpp"
@@ -133,7 +134,7 @@ inline void refuse_other_features(Fields& fields) {
                  out.conversation);
       out.conversation.thinking = thinking;
     }
-    config.allow_only("format");
+    if (const Json* const format = config.find("format")) read_format(*format, "output_config.format", job);
     config.refuse_others();
   }
   read_sampling(fields, job);

@@ -6,6 +6,7 @@
 #include "mica/constraint/gbnf.hpp"
 #include "mica/constraint/named_token.hpp"
 #include "mica_tools/http/fields.hpp"
+#include "mica_tools/schema/schema.hpp"
 #include "mica_tools/serve/job.hpp"
 #include "mica_tools/serve/served_model.hpp"
 
@@ -17,6 +18,56 @@ namespace mica::serve {
 
 inline constexpr std::size_t max_language_bytes = std::size_t{8}
                                                   << 20;  // of a compiled grammar, in the queue
+
+/// Gives a job the constraint of a language. Raises Refusal where it has one, naming the field, and for what
+/// `make` raises: option for what is not supported, else invalid.
+template <class MakeLanguage>
+void constrain(Job& job, const std::string& place, MakeLanguage&& make) {
+  if (job.constraint) refuse_field(place, "a request has one grammar or schema");
+  try {
+    job.constraint = constraint_of(make());
+  } catch (const Error& error) {
+    const bool unsupported = error.code() == ErrorCode::unsupported;
+    refuse_field(place, error.message(), unsupported ? Cause::option : Cause::invalid);
+  }
+}
+
+/// Answers are JSON that meets a schema.
+inline void constrain_to_schema(Job& job, const Json& schema, const std::string& place) {
+  if (!schema.is_object() && !schema.is_boolean())
+    refuse_field(place, "found no schema: {...}, true or false");
+  schema::SchemaOptions options;
+  options.max_expression_bytes = max_language_bytes;
+  constrain(job, place, [&] { return schema::parse_schema(schema.dump(), options); });
+}
+/// Answers are JSON objects.
+inline void constrain_to_json(Job& job, const std::string& place) {
+  constrain_to_schema(job, Json{{"type", "object"}}, place);
+}
+
+/// Reads a format of OpenAI's APIs: text, json_object, or json_schema, whose schema is in the field of this name in
+/// chat completions, and beside the type in responses. A schema is always enforced, `strict` or not.
+inline void read_format(const Json& given, const std::string& place, Job& job) {
+  Fields format(given, place);
+  const std::string type = format.need_text("type");
+  if (type == "json_object") {
+    // llama-server has a schema here, too.
+    const Json* const schema = format.find("schema");
+    schema != nullptr ? constrain_to_schema(job, *schema, format.place("schema"))
+                      : constrain_to_json(job, place);
+  } else if (type == "json_schema") {
+    const Json* const inner = format.find("json_schema");
+    Fields named(inner != nullptr ? *inner : given, inner != nullptr ? format.place("json_schema") : place);
+    for (const char* const name : {"name", "description", "strict", "type"}) named.accept(name);
+    constrain_to_schema(job, named.need("schema"), named.place("schema"));
+    named.refuse_others();
+    if (inner == nullptr) return;
+  } else if (type != "text") {
+    refuse_field(format.place("type"),
+                 join("found '", escaped(type, 40), "', allowed: text, json_object, json_schema"));
+  }
+  format.refuse_others();
+}
 
 /// Reads llama-server's `grammar`, in GBNF, into a job whose model is set. Raises Refusal: invalid, with line and
 /// column; option for what is not supported.
@@ -30,12 +81,7 @@ inline void read_grammar(Fields& fields, Job& job) {
     return constraint::named_token(
         *tokens, name, [&](std::string_view each) { return job.model->encode(each, false, true); });
   };
-  try {
-    job.constraint = constraint_of(constraint::parse_gbnf(text, options));
-  } catch (const Error& error) {
-    const bool unsupported = error.code() == ErrorCode::unsupported;
-    refuse_field(fields.place("grammar"), error.message(), unsupported ? Cause::option : Cause::invalid);
-  }
+  constrain(job, fields.place("grammar"), [&] { return constraint::parse_gbnf(text, options); });
 }
 
 }  // namespace mica::serve

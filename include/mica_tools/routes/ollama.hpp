@@ -4,6 +4,7 @@
 // one with counters. Its routes about models are in ollama_models.hpp.
 #pragma once
 
+#include "mica_tools/routes/constraints.hpp"
 #include "mica_tools/routes/keep_alive.hpp"
 #include "mica_tools/routes/messages.hpp"
 #include "mica_tools/routes/ollama_models.hpp"
@@ -119,7 +120,10 @@ inline void read_ollama_options(const Json& json, Job& job) {
   out.chat = chat;
   out.model = ollama_name(service, fields.need_text("model"));
   out.stream = fields.flag("stream").value_or(true);
-  fields.allow_only("format", "");
+  if (const Json* const format = fields.find("format"); format != nullptr && *format != "") {
+    *format == "json" ? constrain_to_json(out.job, "format")
+                      : constrain_to_schema(out.job, *format, "format");
+  }
   if (const Json* const time = fields.find("keep_alive")) out.keep_alive = read_keep_alive(*time);
   read_think(fields, out.conversation);
   out.job.scores = fields.flag("logprobs").value_or(false);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica_tools/chat/thought_splitter.hpp"
+#include "mica_tools/routes/constraints.hpp"
 #include "mica_tools/routes/openai_messages.hpp"
 #include "mica_tools/routes/openai_parts.hpp"
 
@@ -113,7 +114,7 @@ struct ChatRequest {
   if (reasoning != "none" && reasoning != "auto" && reasoning != "deepseek")
     refuse_field("reasoning_format",
                  join("found '", escaped(reasoning, 40), "', allowed: none, auto, deepseek"));
-  fields.allow_only("response_format", Json{{"type", "text"}});
+  if (const Json* const format = fields.find("response_format")) read_format(*format, "response_format", job);
   fields.allow_only("modalities", Json::array({"text"}));
   fields.allow_only("verbosity", "medium");
   fields.allow_only("reasoning_control", false);

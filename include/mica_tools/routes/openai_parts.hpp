@@ -70,7 +70,8 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
   const auto slot = fields.integer("id_slot", -1, static_cast<std::int64_t>(options.max_running) - 1);
   if (slot.value_or(-1) >= 0) job.slot = static_cast<std::size_t>(*slot);
   read_grammar(fields, job);
-  fields.allow_only("json_schema");
+  if (const Json* const schema = fields.find("json_schema"); schema != nullptr && !schema->empty())
+    constrain_to_schema(job, *schema, fields.place("json_schema"));
   fields.allow_only("lora", Json::array());
   return job;
 }

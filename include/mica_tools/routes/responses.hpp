@@ -4,6 +4,7 @@
 // for all servers. Nothing is stored, so a client sends the whole conversation each time.
 #pragma once
 
+#include "mica_tools/routes/constraints.hpp"
 #include "mica_tools/routes/messages.hpp"
 #include "mica_tools/routes/openai_parts.hpp"
 #include "mica_tools/routes/parts.hpp"
@@ -117,8 +118,8 @@ inline void read_reasoning(Fields& fields, ResponsesRequest& out) {
   reasoning.refuse_others();
 }
 
-/// What is read and means nothing here, and what this server does not have.
-inline void refuse_features(Fields& fields) {
+/// The format of the answer; what is read and means nothing here, and what this server does not have.
+inline void read_features(Fields& fields, Job& job) {
   for (const char* const name : {"user", "store", "prompt_cache_retention"}) fields.accept(name);
   for (const char* const name : {"previous_response_id", "conversation", "prompt"}) {
     if (fields.find(name) != nullptr)
@@ -131,7 +132,7 @@ inline void refuse_features(Fields& fields) {
   fields.allow_only("service_tier", "auto", "default");
   if (const Json* const given = fields.find("text")) {
     Fields text(*given, "text");
-    text.allow_only("format", Json{{"type", "text"}});
+    if (const Json* const format = text.find("format")) read_format(*format, "text.format", job);
     text.allow_only("verbosity", "medium");
     text.refuse_others();
   }
@@ -203,7 +204,9 @@ inline void read_scores(Fields& fields, Job& job) {
   r["parallel_tool_calls"] = fields.flag("parallel_tool_calls").value_or(true);
   r["metadata"] = read_metadata(fields);
   out.stream = fields.flag("stream").value_or(false);
-  refuse_features(fields);
+  read_features(fields, job);
+  if (const Json* const text = fields.find("text"); text != nullptr && text->contains("format"))
+    r["text"]["format"] = (*text)["format"];
   fields.refuse_others();
   job.prompt = job.model->prompt(out.conversation);
   out.job = std::move(job);
