@@ -121,8 +121,9 @@ StateId after_tokens(Recognizer& recognizer, const Vocabulary& vocabulary,
 
 TEST_CASE("the mask of every state has the tokens that may follow, also after a rewind") {
   CounterRng rng(31);
-  for (const auto& [name, make] : languages) {
-    CAPTURE(name);
+  for (const auto& each : languages) {
+    CAPTURE(each.first);
+    const MakeLanguage& make = each.second;
     for (int round = 0; round < 12; ++round) {
       const Vocabulary vocabulary = random_vocabulary(rng);
       const auto trie = vocabulary.trie();
@@ -161,8 +162,9 @@ TEST_CASE("forced tokens are the text that must follow, as far as no token reach
   std::size_t forced_tokens = 0;
   for (int round = 0; round < 200; ++round) {
     const Vocabulary vocabulary = random_vocabulary(rng);
-    const auto& [name, make] = languages[draw(rng, languages.size())];
-    CAPTURE(name);
+    const auto& each = languages[draw(rng, languages.size())];
+    CAPTURE(each.first);
+    const MakeLanguage& make = each.second;
     Language reference = make(vocabulary);
     Recognizer recognizer(reference);
     Grammar grammar(vocabulary.trie(), make(vocabulary));

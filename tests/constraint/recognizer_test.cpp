@@ -47,13 +47,13 @@ std::string limit_of(F&& f) {
   return {};
 }
 
-/// Whether a state that is not dead leads to an accepting one, over at most n states.
+/// Whether a state leads to an accepting one over at most n states. d: any byte that the expressions do not name.
 bool leads_to_a_text(Recognizer& recognizer, StateId state, std::size_t n) {
   std::set<StateId> seen = {state};
   std::vector<StateId> open = {state};
   for (std::size_t at = 0; at < open.size() && at < n; ++at) {
     if (recognizer.accepts(open[at])) return true;
-    for (const char c : std::string_view("abc")) {
+    for (const char c : std::string_view("abcd")) {
       const StateId next = recognizer.step(open[at], static_cast<std::uint8_t>(c));
       if (next != StateId::dead && seen.insert(next).second) open.push_back(next);
     }

@@ -5,9 +5,12 @@
 #include "io/temporary_folder.hpp"
 #include "mica/constraint/gbnf.hpp"
 #include "mica_tools/http/router.hpp"
+#include "mica_tools/routes/anthropic.hpp"
 #include "mica_tools/routes/llama.hpp"
+#include "mica_tools/routes/ollama.hpp"
 #include "mica_tools/routes/openai_chat.hpp"
 #include "mica_tools/routes/openai_text.hpp"
+#include "mica_tools/routes/responses.hpp"
 #include "serve/fairy_server.hpp"
 #include "serve/fake_service.hpp"
 
@@ -240,6 +243,59 @@ TEST_CASE("llama-server's field `grammar` is GBNF, and an error in it names line
   CHECK(limit.body.find("allowed are 1000") != std::string::npos);
   named["grammar"] = "root ::= \"a\"\nroot ::= (";
   CHECK(ask("/completion", named).body.find("line 2") != std::string::npos);
+}
+
+TEST_CASE("a schema is enforced by each API") {
+  Running server({fairy}, plenty);
+  Router router;
+  add_llama(router, server.scheduler, RouteOptions{});
+  add_openai_chat(router, server.scheduler, RouteOptions{});
+  add_responses(router, server.scheduler, RouteOptions{});
+  add_anthropic(router, server.scheduler, RouteOptions{});
+  add_ollama(router, server.scheduler, RouteOptions{});
+  const Json schema = Json::parse(
+      R"({"type":"object","properties":{"kind":{"enum":["cat","dog"]},"age":{"type":"integer","minimum":1,"maximum":20}},
+          "required":["kind","age"],"additionalProperties":false})");
+  const Json messages = {{{"role", "user"}, {"content", "A pet?"}}};
+  const auto ask = [&](const char* path, const Json& body) {
+    const HttpReply reply = made(router.handle(post(path, body.dump())));
+    CAPTURE(reply.body);
+    REQUIRE(reply.status == 200);
+    return Json::parse(reply.body);
+  };
+  const auto check = [](const Json& text) {
+    CAPTURE(text.dump());
+    const Json pet = Json::parse(text.get<std::string>());
+    CHECK((pet["kind"] == "cat" || pet["kind"] == "dog"));
+    CHECK((pet["age"] >= 1 && pet["age"] <= 20));
+    CHECK(pet.size() == 2);
+  };
+  const Json format = {{"type", "json_schema"}, {"name", "pet"}, {"schema", schema}};
+  check(
+      ask("/v1/chat/completions",
+          {{"messages", messages},
+           {"response_format",
+            {{"type", "json_schema"},
+             {"json_schema", {{"name", "pet"}, {"schema", schema}}}}}})["choices"][0]["message"]["content"]);
+  check(ask("/completion", {{"prompt", "A pet: "}, {"json_schema", schema}})["content"]);
+  check(ask("/v1/responses", {{"input", "A pet?"},
+                              {"text", {{"format", format}}},
+                              {"model", ""}})["output"][0]["content"][0]["text"]);
+  check(ask("/v1/messages",
+            {{"messages", messages},
+             {"max_tokens", 60},
+             {"model", ""},
+             {"output_config",
+              {{"format", {{"type", "json_schema"}, {"schema", schema}}}}}})["content"][0]["text"]);
+  check(ask("/api/chat", {{"messages", messages},
+                          {"format", schema},
+                          {"stream", false},
+                          {"model", "fairy"}})["message"]["content"]);
+  const Json any = ask("/v1/chat/completions", {{"messages", messages},
+                                                {"max_tokens", 40},
+                                                {"temperature", 0},
+                                                {"response_format", {{"type", "json_object"}}}});
+  CHECK(any["choices"][0]["message"]["content"].get<std::string>().starts_with("{"));
 }
 
 }  // namespace mica::test::constrained_jobs_test

@@ -219,7 +219,7 @@ TEST_CASE("what Ollama's API cannot do here is refused by name") {
   };
   const std::string hi = R"(,"messages":[{"role":"user","content":"Hi"}])";
   refused("/api/chat", hi + R"(,"tools":[{}])", "tools: ", 400);
-  refused("/api/chat", hi + R"(,"format":"json")", "format: ", 400);
+  refused("/api/chat", hi + R"(,"format":"xml")", "format: ", 400);
   refused("/api/chat", hi + R"(,"options":{"num_ctx":4096})", "options.num_ctx: is 4096; ", 400);
   refused("/api/chat", hi + R"(,"options":{"wishes":1})", "options.wishes: ", 400);
   refused("/api/chat", hi + R"(,"options":{"penalize_newline":false})", "options.penalize_newline: ", 400);

@@ -231,7 +231,7 @@ TEST_CASE("what a response cannot do is refused by name") {
   refused(R"("input":"a","tools":[{"type":"function"}])", "tools", 400);
   refused(R"("input":"a","tool_choice":"required")", "tool_choice", 400);
   refused(R"("input":"a","background":true)", "background", 400);
-  refused(R"("input":"a","text":{"format":{"type":"json_schema"}})", "text.format", 400);
+  refused(R"("input":"a","text":{"format":{"type":"json_schema"}})", "text.format.schema", 400);
   refused(R"("input":"a","include":["file_search_call.results"])", "include", 400);
   refused(R"("input":"a","reasoning":{"effort":"much"})", "reasoning.effort", 400);
   refused(R"("input":"a","reasoning":{"summary":"much"})", "reasoning.summary", 400);

@@ -23,9 +23,8 @@ class CodePoints {
  public:
   static constexpr std::uint32_t max = 0x10FFFF;
   static constexpr std::uint32_t first_surrogate = 0xD800, last_surrogate = 0xDFFF;
-  /// All code points in [first, last].
   struct Range {
-    std::uint32_t first, last;
+    std::uint32_t first, last;  // both are in it
     friend bool operator==(const Range&, const Range&) = default;
   };
 
@@ -34,12 +33,12 @@ class CodePoints {
     for (const Range& range : ranges) insert(range.first, range.last);
   }
   [[nodiscard]] static CodePoints all() { return {{0, max}}; }
+
   /// Adds [first, last] without its surrogates; nothing if last < first.
   void insert(std::uint32_t first, std::uint32_t last) {
     last = std::min(last, max);
     if (first < first_surrogate && last >= first_surrogate) add({first, first_surrogate - 1});
-    if (first >= first_surrogate && first <= last_surrogate) first = last_surrogate + 1;
-    if (first < first_surrogate && last >= first_surrogate) first = last_surrogate + 1;
+    if (first <= last_surrogate && last >= first_surrogate) first = last_surrogate + 1;
     if (first <= last) add({first, last});
   }
   void insert(std::uint32_t code_point) { insert(code_point, code_point); }
@@ -49,8 +48,7 @@ class CodePoints {
   }
   /// Removes all that are not in the other set.
   CodePoints& operator&=(const CodePoints& other) {
-    CodePoints outside = complement();
-    outside |= other.complement();
+    const CodePoints outside = complement() |= other.complement();
     return *this = outside.complement();
   }
   /// The scalar values that are not in it.

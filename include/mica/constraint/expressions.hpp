@@ -131,7 +131,7 @@ class Expressions {
   static constexpr std::uint8_t logic_flag = 16;  // intersections or complements: may accept nothing
   static constexpr std::uint8_t accepts_none_known = 1, accepts_some_known = 2;
   static constexpr std::uint32_t before_point = 0xFFFF'FFFFU;  // as `max` of Kind::multiple
-  static constexpr std::size_t max_search = 50'000;           // expressions in all calls of accepts_some()
+  static constexpr std::size_t max_search = 50'000;            // expressions in all calls of accepts_some()
   static constexpr std::size_t max_parts = 20'000;             // of an alternation: the work for one byte
 
   /// What the numbers are:

@@ -9,11 +9,14 @@
 // Limit: !<token> is supported with * and + after it: a text without the bytes of the token.
 #pragma once
 
+#include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
 #include "mica/constraint/code_points.hpp"
 #include "mica/constraint/detail/gbnf_rules.hpp"
 #include "mica/constraint/detail/pattern_reader.hpp"
+#include "mica/constraint/expressions.hpp"
 #include "mica/constraint/rules.hpp"
+#include "mica/text/utf8.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -58,8 +58,10 @@ class Grammar {
       states_.push_back(StateId::dead);  // nothing follows
       return true;
     }
+    const std::string_view bytes = tokens.bytes_of(token);
+    if (bytes.empty() || bytes.size() > Trie::max_bytes) return false;  // in no mask
     const bool known = guarded([&] {
-      next = maker_->after(states_.back(), tokens.bytes_of(token));
+      next = maker_->after(states_.back(), bytes);
       if (next != StateId::dead) states_.push_back(next);
     });
     return known && next != StateId::dead;

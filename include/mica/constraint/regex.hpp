@@ -7,6 +7,7 @@
 // Limit: no back references, lookbehind, \b, \B, flags, and of \p{...} only the names of `properties` below.
 #pragma once
 
+#include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
 #include "mica/constraint/code_points.hpp"
 #include "mica/constraint/detail/pattern_reader.hpp"
@@ -14,7 +15,6 @@
 #include "mica/constraint/expressions.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

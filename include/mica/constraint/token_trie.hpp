@@ -80,6 +80,8 @@ class Slice {
   [[nodiscard]] const TokenMask& up_to(std::size_t n) const noexcept { return masks_[n]; }
   /// Tokens with n characters of the slice and then something else, without these characters.
   [[nodiscard]] const Trie& after(std::size_t n) const noexcept { return rest_[n]; }
+  /// All tokens but those that consist of characters of the slice, whole.
+  [[nodiscard]] const Trie& others() const noexcept { return others_; }
   /// Tokens with max_characters of the slice or more, whole: for places that count characters.
   [[nodiscard]] const Trie& long_tokens() const noexcept { return long_; }
   [[nodiscard]] std::size_t bytes() const noexcept;
@@ -88,7 +90,7 @@ class Slice {
   bool (*member_)(std::uint32_t);
   std::vector<TokenMask> masks_;  // [max_characters + 1]
   std::array<Trie, max_characters + 1> rest_;
-  Trie long_;
+  Trie long_, others_;
 };
 
 /// The vocabulary of a model as grammars need it. Immutable: for any number of threads.
@@ -117,7 +119,7 @@ class TokenTrie {
   [[nodiscard]] bool is_end(TokenId id) const noexcept {
     return std::find(ends_.begin(), ends_.end(), id) != ends_.end();
   }
-  /// The bytes of a token; of a control token special_text().
+  /// The bytes of a token; of a control token special_text(). Empty for a token that is never allowed.
   [[nodiscard]] std::string_view bytes_of(TokenId id) const noexcept {
     return std::string_view(bytes_).substr(offsets_[id], offsets_[id + 1] - offsets_[id]);
   }
@@ -212,9 +214,10 @@ struct Character {
   return {n, code_point};
 }
 
-/// Characters that a JSON string has as they are, except DEL, which some grammars exclude.
+/// Characters that a JSON string has as they are, except those that some grammars exclude: DEL, and the line ends of
+/// Unicode, which are no `.` of a regular expression.
 [[nodiscard]] inline bool is_string_character(std::uint32_t c) noexcept {
-  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F;
+  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
 }
 [[nodiscard]] inline bool is_letter_or_digit(std::uint32_t c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -225,7 +228,7 @@ struct Character {
 inline Slice::Slice(std::span<const TokenBytes> tokens, std::size_t n_vocab, bool (*member)(std::uint32_t))
     : member_(member), masks_(max_characters + 1, TokenMask(n_vocab)) {
   std::array<std::vector<TokenBytes>, max_characters + 1> rest;
-  std::vector<TokenBytes> long_tokens;
+  std::vector<TokenBytes> long_tokens, others;
   for (const TokenBytes& token : tokens) {
     std::string_view left = token.bytes;
     if (left.empty() || left.size() > Trie::max_bytes) continue;
@@ -241,15 +244,17 @@ inline Slice::Slice(std::span<const TokenBytes> tokens, std::size_t n_vocab, boo
       masks_[n].insert(token.id);
     } else {
       rest[n].push_back({token.id, std::string(left)});
+      others.push_back(token);
     }
   }
   for (std::size_t n = 1; n <= max_characters; ++n) masks_[n] |= masks_[n - 1];
   for (std::size_t n = 0; n <= max_characters; ++n) rest_[n] = Trie(std::move(rest[n]));
   long_ = Trie(std::move(long_tokens));
+  others_ = Trie(std::move(others));
 }
 
 inline std::size_t Slice::bytes() const noexcept {
-  std::size_t sum = long_.bytes();
+  std::size_t sum = long_.bytes() + others_.bytes();
   for (const TokenMask& mask : masks_) sum += mask.words().size_bytes();
   for (const Trie& trie : rest_) sum += trie.bytes();
   return sum;
@@ -260,8 +265,11 @@ inline TokenTrie::TokenTrie(std::vector<TokenBytes> tokens, std::size_t n_vocab,
     : n_vocab_(n_vocab), ends_(std::move(ends)), end_(end) {
   std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   offsets_.reserve(n_vocab + 1);
-  for (const TokenBytes& token : tokens) {
+  for (TokenBytes& token : tokens) {
     MICA_ASSERT(token.id < n_vocab);
+    // No text has this byte, and other tokens must not spell a control token.
+    if (token.bytes.find('\xFF') != std::string::npos && token.bytes != special_text(token.id))
+      token.bytes.clear();
     offsets_.resize(token.id + 1, static_cast<std::uint32_t>(bytes_.size()));
     bytes_ += token.bytes;
   }

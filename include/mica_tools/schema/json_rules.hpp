@@ -77,6 +77,8 @@ class JsonRules final : public constraint::Rules {
   [[nodiscard]] ExprId call(NeedId need) { return call({static_cast<std::uint32_t>(Kind::value), need}); }
   void make_spaces();
   void reach(NeedId need);
+  template <class F>
+  void for_each_item_need(const ArrayShape& shape, F&& f);
   [[nodiscard]] ExprId value_of(const Json& value, int depth);
   [[nodiscard]] ExprId value_body(NeedId need);
 
@@ -156,6 +158,25 @@ inline std::optional<ObjectShape> JsonRules::object(SchemaId schema) {
       ->object;
 }
 
+/// Calls f(need) for all needs that an item can have: each counted literal is met, not met, or does not matter.
+template <class F>
+void JsonRules::for_each_item_need(const ArrayShape& shape, F&& f) {
+  for (std::uint64_t k = 0; k <= shape.first.size() && k < shape.count.max; ++k) {
+    std::vector<Literals> all = {k < shape.first.size() ? shape.first[k] : shape.others};
+    for (const CountedItems& each : shape.counted) {
+      for (std::size_t i = 0, n = all.size(); i < n; ++i) {
+        for (const Literal literal : {each.value, negated(each.value)}) {
+          all.push_back(all[i]);
+          all.back().push_back(literal);
+        }
+      }
+    }
+    for (Literals& literals : all) {
+      if (const auto need = cases_.intern(std::move(literals))) f(*need);
+    }
+  }
+}
+
 /// Makes the bodies of all values that a value of the need can contain.
 inline void JsonRules::reach(NeedId need) {
   std::vector<NeedId> open;
@@ -171,11 +192,7 @@ inline void JsonRules::reach(NeedId need) {
         for (const ObligedMembers& each : shape.object->obliged) add(each.members.need);
       }
       if (!shape.array) continue;
-      for (std::uint64_t k = 0; k <= shape.array->first.size() && k < shape.array->count.max; ++k) {
-        const auto item =
-            cases_.intern(k < shape.array->first.size() ? shape.array->first[k] : shape.array->others);
-        if (item) add(*item);
-      }
+      for_each_item_need(*shape.array, add);
     }
     static_cast<void>(value_body(open[i]));
   }

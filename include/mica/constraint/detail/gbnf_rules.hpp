@@ -7,6 +7,7 @@
 //   value  ::= "[" value "]" | digits      a rule, which calls itself
 #pragma once
 
+#include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
 #include "mica/constraint/detail/pattern_reader.hpp"
 #include "mica/constraint/expressions.hpp"
@@ -220,7 +221,7 @@ void GbnfRules::visit(std::span<const RuleIndex> roots, Next&& next, Back&& back
     RuleIndex rule;
     std::vector<RuleIndex> targets;
   };
-  enum class Progress : std::uint8_t { unseen, open, done };
+  enum class Progress : std::uint8_t { unseen, open, finished };
   std::vector<Progress> progress(rules_.size());
   std::vector<Open> path;
   const auto enter = [&](RuleIndex rule) {
@@ -233,7 +234,7 @@ void GbnfRules::visit(std::span<const RuleIndex> roots, Next&& next, Back&& back
     while (!path.empty()) {
       const RuleIndex rule = path.back().rule;
       if (path.back().targets.empty()) {
-        progress[rule] = Progress::done;
+        progress[rule] = Progress::finished;
         path.pop_back();
         done(rule);
         continue;

@@ -92,7 +92,9 @@ class MaskMaker {
   [[nodiscard]] StateId uniform(StateId state, std::size_t slice);
   [[nodiscard]] StateId find_uniform(StateId state, const Slice& slice);
   [[nodiscard]] bool no_character(StateId state, const Slice& slice);
-  [[nodiscard]] bool leads_to(StateId state, std::uint8_t first, std::uint8_t last, int more, StateId target);
+  template <class F>
+  [[nodiscard]] bool for_each_next(StateId state, const Slice& slice, F&& f);
+  [[nodiscard]] bool takes_all(StateId state, const Slice& slice);
   [[nodiscard]] bool continues(std::string_view text, StateId state);
   [[nodiscard]] std::vector<TokenId> tokens_of(std::string_view text);
 
@@ -104,6 +106,7 @@ class MaskMaker {
   std::string failure_;
   std::vector<std::pair<StateId, TokenMask>> masks_;  // kept_masks at most, the oldest is replaced
   std::size_t next_mask_ = 0;
+  std::unordered_map<StateId, bool> takes_all_;
   std::unordered_map<std::uint64_t, StateId> uniform_;             // by state and slice
   std::array<StateId, Trie::max_bytes + 1> path_{}, like_path_{};  // of a walk, by depth
 };
@@ -129,8 +132,12 @@ inline void MaskMaker::fill(StateId state, TokenMask& mask) {
     for (const TokenId end : tokens_->ends()) mask.insert(end);
   }
   if (!recognizer_.can_continue(state)) return;
-  if (fill_by_slice(state, 0, mask) || fill_by_likeness(state, mask) || fill_by_slice(state, 1, mask)) return;
-  walk(tokens_->all(), state, mask);
+  if (fill_by_slice(state, 0, mask) || fill_by_likeness(state, mask)) return;
+  if (!takes_all(state, tokens_->slices()[0]) && fill_by_slice(state, 1, mask)) return;
+  const Slice& text = tokens_->slices()[0];
+  const bool all = takes_all(state, text);
+  if (all) mask |= text.up_to(Slice::max_characters);
+  walk(all ? text.others() : tokens_->all(), state, mask);
 }
 
 /// A place where most characters lead to one state that is for free text: the first character of a name of
@@ -234,47 +241,82 @@ inline StateId MaskMaker::uniform(StateId state, std::size_t slice) {
 
 inline StateId MaskMaker::find_uniform(StateId state, const Slice& slice) {
   StateId target = StateId::dead;
+  const bool alike = for_each_next(state, slice, [&](StateId next) {
+    if (target == StateId::dead) target = next;
+    return next == target;
+  });
+  return alike ? target : StateId::dead;
+}
+
+/// Calls f(state) for the states after one character of the slice, until f() is false; also false where a character
+/// cannot follow.
+template <class F>
+bool MaskMaker::for_each_next(StateId state, const Slice& slice, F&& f) {
+  StateId before = StateId::dead;
   for (std::uint8_t byte = 0; byte < 0x80; ++byte) {
     if (!slice.contains(byte)) continue;
     const StateId next = recognizer_.step(state, byte);
-    if (next == StateId::dead || (target != StateId::dead && next != target)) return StateId::dead;
-    target = next;
+    if (next == StateId::dead || (next != before && !f(next))) return false;
+    before = next;
   }
-  if (!slice.contains(0x80)) return target;
-  // The well-formed sequences of Unicode 15, table 3-7: [lead], [second], and others.
+  if (!slice.contains(0x80)) return true;
+  // The well-formed sequences of Unicode 15, table 3-7, without U+2028 and U+2029: ranges of each byte.
   struct Sequence {
-    std::uint8_t first_lead, last_lead, first, last;
-    int more;
+    std::array<std::uint8_t, 4> first, last;
+    std::size_t size;
   };
-  static constexpr Sequence sequences[] = {{0xC2, 0xDF, 0x80, 0xBF, 0}, {0xE0, 0xE0, 0xA0, 0xBF, 1},
-                                           {0xE1, 0xEC, 0x80, 0xBF, 1}, {0xED, 0xED, 0x80, 0x9F, 1},
-                                           {0xEE, 0xEF, 0x80, 0xBF, 1}, {0xF0, 0xF0, 0x90, 0xBF, 2},
-                                           {0xF1, 0xF3, 0x80, 0xBF, 2}, {0xF4, 0xF4, 0x80, 0x8F, 2}};
+  static constexpr Sequence sequences[] = {{{0xC2, 0x80}, {0xDF, 0xBF}, 2},
+                                           {{0xE0, 0xA0, 0x80}, {0xE0, 0xBF, 0xBF}, 3},
+                                           {{0xE1, 0x80, 0x80}, {0xE1, 0xBF, 0xBF}, 3},
+                                           {{0xE2, 0x80, 0x80}, {0xE2, 0x80, 0xA7}, 3},
+                                           {{0xE2, 0x80, 0xAA}, {0xE2, 0x80, 0xBF}, 3},
+                                           {{0xE2, 0x81, 0x80}, {0xE2, 0xBF, 0xBF}, 3},
+                                           {{0xE3, 0x80, 0x80}, {0xEC, 0xBF, 0xBF}, 3},
+                                           {{0xED, 0x80, 0x80}, {0xED, 0x9F, 0xBF}, 3},
+                                           {{0xEE, 0x80, 0x80}, {0xEF, 0xBF, 0xBF}, 3},
+                                           {{0xF0, 0x90, 0x80, 0x80}, {0xF0, 0xBF, 0xBF, 0xBF}, 4},
+                                           {{0xF1, 0x80, 0x80, 0x80}, {0xF3, 0xBF, 0xBF, 0xBF}, 4},
+                                           {{0xF4, 0x80, 0x80, 0x80}, {0xF4, 0x8F, 0xBF, 0xBF}, 4}};
+  std::vector<StateId> at, next;
   for (const Sequence& s : sequences) {
-    StateId checked = StateId::dead;
-    for (unsigned lead = s.first_lead; lead <= s.last_lead; ++lead) {
-      const StateId next = recognizer_.step(state, static_cast<std::uint8_t>(lead));
-      if (next == checked && next != StateId::dead) continue;
-      if (!leads_to(next, s.first, s.last, s.more, target)) return StateId::dead;
-      checked = next;
+    at.assign(1, state);
+    for (std::size_t i = 0; i < s.size; ++i) {
+      next.clear();
+      for (const StateId each : at) {
+        for (unsigned byte = s.first[i]; byte <= s.last[i]; ++byte) {
+          const StateId after = recognizer_.step(each, static_cast<std::uint8_t>(byte));
+          if (after == StateId::dead) return false;
+          if (std::find(next.begin(), next.end(), after) == next.end()) next.push_back(after);
+        }
+      }
+      std::swap(at, next);
+    }
+    for (const StateId each : at) {
+      if (each != before && !f(each)) return false;
     }
   }
-  return target;
+  return true;
 }
 
-/// Whether a byte of [first, last] and `more` continuation bytes lead to the target, whichever they are.
-inline bool MaskMaker::leads_to(StateId state, std::uint8_t first, std::uint8_t last, int more,
-                                StateId target) {
-  if (state == StateId::dead) return false;
-  StateId checked = StateId::dead;
-  for (unsigned byte = first; byte <= last; ++byte) {
-    const StateId next = recognizer_.step(state, static_cast<std::uint8_t>(byte));
-    if (more == 0 && next != target) return false;
-    if (more == 0 || (next == checked && next != StateId::dead)) continue;
-    if (!leads_to(next, 0x80, 0xBF, more - 1, target)) return false;
-    checked = next;
+/// Whether any number of characters of the slice can follow, whichever they are. A search over the states after
+/// them; what it finds is kept.
+inline bool MaskMaker::takes_all(StateId state, const Slice& slice) {
+  static constexpr std::size_t max_states = 80;
+  const auto known = takes_all_.find(state);
+  if (known != takes_all_.end()) return known->second;
+  std::vector<StateId> found = {state};
+  bool all = true;
+  for (std::size_t i = 0; i < found.size() && all; ++i) {
+    all = for_each_next(found[i], slice, [&](StateId next) {
+      const auto other = takes_all_.find(next);
+      if (other != takes_all_.end()) return other->second;
+      if (std::find(found.begin(), found.end(), next) == found.end()) found.push_back(next);
+      return found.size() <= max_states;
+    });
   }
-  return true;
+  if (!all) found.resize(1);
+  for (const StateId each : found) takes_all_.emplace(each, all);
+  return all;
 }
 
 /// Whether no character of the slice can follow.
