@@ -5,6 +5,7 @@
 #include "mica/constraint/code_points.hpp"
 #include "mica/constraint/gbnf.hpp"
 #include "mica/constraint/regex.hpp"
+#include "random_vocabulary.hpp"
 #include "reference.hpp"
 
 #include <doctest/doctest.h>
@@ -25,44 +26,6 @@ using namespace constraint;
 
 namespace {
 
-/// Tokens by id, the last two end a text; those before them are control tokens.
-struct Vocabulary {
-  std::vector<std::string> texts;
-  std::size_t controls = 0;
-
-  [[nodiscard]] std::size_t size() const { return texts.size() + controls + 2; }
-  [[nodiscard]] TokenId control(std::size_t i) const { return static_cast<TokenId>(texts.size() + i); }
-  [[nodiscard]] TokenId end() const { return static_cast<TokenId>(size() - 1); }
-  [[nodiscard]] std::string bytes(TokenId id) const {
-    return id < texts.size() ? texts[id] : TokenTrie::special_text(id);
-  }
-  [[nodiscard]] std::shared_ptr<const TokenTrie> trie() const {
-    std::vector<TokenBytes> tokens;
-    for (TokenId id = 0; id < size(); ++id) tokens.push_back({id, bytes(id)});
-    return std::make_shared<TokenTrie>(std::move(tokens), size(), std::vector<TokenId>{end() - 1, end()},
-                                       end());
-  }
-};
-
-Vocabulary random_vocabulary(CounterRng& rng) {
-  constexpr std::string_view letters[] = {"a", "b", "c",    "x",    "1",    "0",    " ",      "\"",
-                                          "{", "}", "[",    "]",    ",",    ":",    "\\",     "\n",
-                                          "a", "b", "\xC3", "\xA9", "\xE2", "\x82", "\u00E9", "\U0001F600"};
-  Vocabulary out;
-  for (std::size_t n = 50 + draw(rng, 150); n > 0; --n) {
-    std::string text;
-    const std::size_t length = draw(rng, 30) == 0 ? 28 + draw(rng, 20) : 1 + draw(rng, 4);
-    const std::size_t kinds = draw(rng, 3) == 0 ? 4 : std::size(letters);
-    for (std::size_t i = 0; i < length; ++i) text += letters[draw(rng, kinds)];
-    out.texts.push_back(text);
-    if (draw(rng, 20) == 0) out.texts.push_back(text);  // another token with the same bytes
-  }
-  for (const char byte : std::string_view("a\"\xC3\xF0\x9F\xFF")) out.texts.emplace_back(1, byte);
-  out.texts.emplace_back();  // a token without bytes
-  out.controls = 3;
-  return out;
-}
-
 using MakeLanguage = std::function<Language(const Vocabulary&)>;
 
 Language of_regex(std::string_view pattern) {
@@ -79,7 +42,8 @@ Language of_gbnf(std::string_view grammar, const Vocabulary& vocabulary) {
 
 constexpr std::string_view json = R"gbnf(
 root   ::= value
-value  ::= "{" (string ":" value ("," string ":" value)*)? "}" | "[" (value ("," value)*)? "]" | string | [0-9]+
+value  ::= "{" (string ":" value ("," string ":" value)*)? "}" |
+           "[" (value ("," value)*)? "]" | string | [0-9]+
 string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" ["\\n])* "\""
 )gbnf";
 

@@ -47,7 +47,7 @@ std::string limit_of(F&& f) {
   return {};
 }
 
-/// Whether a state leads to an accepting one over at most n states. d: any byte that the expressions do not name.
+/// Whether a state leads to an accepting one over at most n states. d is any byte that no expression names.
 bool leads_to_a_text(Recognizer& recognizer, StateId state, std::size_t n) {
   std::set<StateId> seen = {state};
   std::vector<StateId> open = {state};

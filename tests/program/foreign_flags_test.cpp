@@ -35,7 +35,7 @@ TEST_CASE("the table of other engines' flags names each once, and says why") {
     CHECK(seen.insert(verb.name).second);
   }
   for (const char* name : {"-ngl", "-fa", "--mlock", "--mmap", "--tfs", "--adaptive-target", "--lora",
-                           "--json-schema", "-mu", "push", "ps"})
+                           "--json-schema-file", "-mu", "push", "ps"})
     CHECK(seen.contains(name));
 }
 

@@ -62,7 +62,6 @@ class CodePoints {
     if (next <= max) out.insert(next, max);
     return out;
   }
-
   [[nodiscard]] bool contains(std::uint32_t code_point) const noexcept {
     const auto after = std::partition_point(ranges_.begin(), ranges_.end(),
                                             [&](const Range& range) { return range.last < code_point; });
@@ -88,8 +87,8 @@ class CodePoints {
 
 namespace detail {
 
-/// The numbers of the ranges that are in [begin, begin + n_leads * 64^more): a lead byte, of which `lead` is the
-/// first, and `more` continuation bytes.
+/// The numbers of the ranges that are in [begin, begin + n_leads * 64^more): a lead byte, which is `lead` for
+/// the first ones, and `more` continuation bytes.
 [[nodiscard]] inline ExprId encode_leads(Expressions& x, std::span<const CodePoints::Range> ranges,
                                          std::uint32_t begin, std::uint32_t n_leads, std::uint8_t lead,
                                          int more) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grammars in GBNF, the format of llama.cpp (grammars/README.md there), as languages. Where GBNF names a token,
-// the language has the bytes of the token, so that other tokens with the same bytes are allowed too.
+// Grammars in GBNF, the format of llama.cpp (grammars/README.md there), as languages. Where GBNF names a
+// token, the language has the bytes of the token, so that other tokens with the same bytes are allowed too.
 //
 //   root   ::= "[" digits ("," digits)* "]"   # a comment
 //   digits ::= [0-9]{1,3}
@@ -361,9 +361,9 @@ inline GbnfParser::NodeId GbnfParser::other_tokens(bool lines) {
 
 }  // namespace detail
 
-/// The texts of a grammar. Raises ErrorCode::usage for a text that is no grammar, with the line, the column, and
-/// the allowed syntax; ErrorCode::unsupported for rules that may begin with each other, and ErrorCode::limit.
-/// A rule that begins with itself is written as a repetition; a rule that never ends is left out.
+/// The texts of a grammar. A rule that begins with itself is written as a repetition; a rule that never ends
+/// is left out. Raises ErrorCode::usage for a text that is no grammar, with the line, the column and the
+/// allowed syntax; ErrorCode::unsupported for rules that may begin with each other, and ErrorCode::limit.
 [[nodiscard]] inline Language parse_gbnf(std::string_view text, const GbnfOptions& options = {}) {
   return detail::GbnfParser(text, options).parse();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Regular expressions of ECMA-262 as expressions: the syntax of its `u` flag for escapes of code points, and the
-// lenient one without it for brackets and for escapes of punctuation. Lazy repetitions accept the same texts as
-// greedy ones, and groups capture nothing.
+// Regular expressions of ECMA-262 as expressions: the syntax of its `u` flag for escapes of code points, and
+// the lenient one without it for brackets and for escapes of punctuation. Lazy repetitions accept the same
+// texts as greedy ones, and groups capture nothing.
 //
-// Limit: no back references, lookbehind, \b, \B, flags, and of \p{...} only the names of `properties` below.
+// Limit: no back references, lookbehind, \b, \B, flags; of \p{...} only Any, ASCII, ASCII_Hex_Digit and Cc.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -83,6 +83,8 @@ class RegexParser {
   [[nodiscard]] CodePoints character_class();
   [[nodiscard]] Characters class_item();
   [[nodiscard]] Characters escape(bool in_class);
+  [[nodiscard]] std::uint32_t character_escape(std::uint32_t c, bool in_class, std::size_t begin);
+  [[noreturn]] void refuse_escape(char letter, std::size_t begin) const;
   [[nodiscard]] std::uint32_t unicode_escape(std::size_t begin);
   [[nodiscard]] CodePoints property(std::size_t begin);
   [[nodiscard]] Part one_of(const CodePoints& set) {
@@ -245,62 +247,50 @@ inline RegexParser::Characters RegexParser::escape(bool in_class) {
   const std::size_t begin = in_.pos() - 1;
   const auto c = in_.character();
   if (!c) fail(ErrorCode::usage, begin, "a backslash at its end", "write \\\\ for the character");
-  const auto one = [](std::uint32_t code_point) {
-    return Characters{{{code_point, code_point}}, code_point};
-  };
+  if (*c == 'p') return {property(begin), {}};
+  if (*c == 'P') return {property(begin).complement(), {}};
+  constexpr std::string_view sets = "dDwWsS";
+  const std::size_t at = *c < 0x80 ? sets.find(static_cast<char>(*c)) : std::string_view::npos;
+  if (at != std::string_view::npos) {
+    const CodePoints set = at < 2 ? regex_digits() : at < 4 ? regex_word() : regex_spaces();
+    return {at % 2 == 0 ? set : set.complement(), {}};
+  }
+  const std::uint32_t one = character_escape(*c, in_class, begin);
+  return {{{one, one}}, one};
+}
+
+/// What stands after a backslash and c, as one character.
+inline std::uint32_t RegexParser::character_escape(std::uint32_t c, bool in_class, std::size_t begin) {
   constexpr std::string_view controls = "tnvfr", values = "\t\n\v\f\r";
-  if (*c < 0x80) {
-    const std::size_t control = controls.find(static_cast<char>(*c));
-    if (control != std::string_view::npos) return one(static_cast<std::uint32_t>(values[control]));
+  if (c >= 0x80 || c == '_' || !regex_word().contains(c)) return c;  // itself
+  const auto letter = static_cast<char>(c);
+  if (const std::size_t at = controls.find(letter); at != std::string_view::npos)
+    return static_cast<std::uint32_t>(values[at]);
+  if (letter == 'u') return unicode_escape(begin);
+  if (letter == 'b' && in_class) return '\b';
+  if (letter == '0' && !is_digit(in_.peek())) return 0;
+  if (letter == 'x') {
+    if (const auto value = in_.hex(2)) return *value;
+    fail(ErrorCode::usage, begin, "\\x without two hexadecimal digits", "write \\xHH");
   }
-  switch (*c) {
-    case 'd':
-      return {regex_digits(), {}};
-    case 'D':
-      return {regex_digits().complement(), {}};
-    case 'w':
-      return {regex_word(), {}};
-    case 'W':
-      return {regex_word().complement(), {}};
-    case 's':
-      return {regex_spaces(), {}};
-    case 'S':
-      return {regex_spaces().complement(), {}};
-    case 'p':
-      return {property(begin), {}};
-    case 'P':
-      return {property(begin).complement(), {}};
-    case 'u':
-      return one(unicode_escape(begin));
-    case 'x':
-      if (const auto value = in_.hex(2)) return one(*value);
-      fail(ErrorCode::usage, begin, "\\x without two hexadecimal digits", "write \\xHH");
-    case 'c':
-      if (const char letter = in_.peek();
-          (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')) {
-        in_.seek(in_.pos() + 1);
-        return one(static_cast<std::uint32_t>(letter) % 32);
-      }
+  if (letter == 'c') {
+    const char control = in_.peek();
+    if (is_digit(control) || control == '_' || !regex_word().contains(static_cast<std::uint8_t>(control)))
       fail(ErrorCode::usage, begin, "\\c without a letter", "write \\\\c for the characters");
-    case '0':
-      if (!is_digit(in_.peek())) return one(0);
-      unsupported(begin, "an octal escape", "write \\xHH");
-    case 'b':
-      if (in_class) return one('\b');
-      unsupported(begin, "\\b, a boundary of words", "write the characters that may be before and after it");
-    case 'B':
-      unsupported(begin, "\\B, a place within a word",
-                  "write the characters that may be before and after it");
-    case 'k':
-      unsupported(begin, "a back reference", "write the alternatives out");
-    default:
-      break;
+    in_.seek(in_.pos() + 1);
+    return static_cast<std::uint32_t>(control) % 32;
   }
-  if (*c >= '1' && *c <= '9') unsupported(begin, "a back reference", "write the alternatives out");
-  if (*c < 0x80 && regex_word().contains(*c) && *c != '_')
-    fail(ErrorCode::usage, begin, join("the unknown escape \\", static_cast<char>(*c)),
-         "remove the backslash, or use ^ and $ instead of \\A and \\Z");
-  return one(*c);
+  refuse_escape(letter, begin);
+}
+
+inline void RegexParser::refuse_escape(char letter, std::size_t begin) const {
+  constexpr std::string_view around = "write the characters that may be before and after it";
+  if (letter == '0') unsupported(begin, "an octal escape", "write \\xHH");
+  if (letter == 'b') unsupported(begin, "\\b, a boundary of words", around);
+  if (letter == 'B') unsupported(begin, "\\B, a place within a word", around);
+  if (letter == 'k' || is_digit(letter)) unsupported(begin, "a back reference", "write the alternatives out");
+  fail(ErrorCode::usage, begin, join("the unknown escape \\", letter),
+       "remove the backslash, or use ^ and $ instead of \\A and \\Z");
 }
 
 /// \uHHHH, a pair of surrogates, or \u{H...}; what stands after the u.
@@ -347,9 +337,10 @@ inline CodePoints RegexParser::property(std::size_t begin) {
 
 }  // namespace detail
 
-/// The texts that a regular expression matches. With lookaheads it may be one that accepts nothing
-/// (Expressions::accepts_some() tells). Raises ErrorCode::usage for a pattern that is none, ErrorCode::unsupported
-/// and ErrorCode::limit; the message has the position in the pattern and a remedy. Cost: linear in the pattern.
+/// The texts that a regular expression matches. With lookaheads these may be none
+/// (Expressions::accepts_some() tells). Raises ErrorCode::usage for a text that is no pattern,
+/// ErrorCode::unsupported and ErrorCode::limit; the message has the position in the pattern and a remedy.
+/// Cost: linear in the pattern, about a second for the longest one.
 [[nodiscard]] inline ExprId parse_regex(std::string_view pattern, Expressions& expressions,
                                         const RegexOptions& options = {}) {
   return detail::RegexParser(pattern, expressions, options).parse();

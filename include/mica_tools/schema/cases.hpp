@@ -25,7 +25,7 @@ namespace mica::schema {
 class Cases {
  public:
   Cases(Document& document, Strings& strings, const SchemaOptions& options)
-      : document_(document), options_(options), keywords_(document, options), strings_(strings) {
+      : document_(document), options_(options), keywords_(document, strings, options), strings_(strings) {
     needs_.push_back({});
     ids_.emplace(Literals(), 0);
   }

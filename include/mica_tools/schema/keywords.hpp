@@ -7,6 +7,7 @@
 
 #include "mica_tools/schema/edit.hpp"
 #include "mica_tools/schema/formats.hpp"
+#include "mica_tools/schema/strings.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +41,8 @@ struct Meaning {
 /// (unsupported), each with its place.
 class Keywords {
  public:
-  Keywords(Document& document, const SchemaOptions& options) : document_(document), options_(options) {}
+  Keywords(Document& document, Strings& strings, const SchemaOptions& options)
+      : document_(document), strings_(strings), options_(options) {}
 
   /// The meaning where the value meets the schema. scope: a new bit for unevaluated keywords, 0 if there is none
   /// left; scopes: those within which the schema stands.
@@ -75,6 +77,7 @@ class Keywords {
   [[nodiscard]] bool only_reference(SchemaId id) const {
     return document_.draft(id) <= Draft::draft7 && find(id, "$ref") != nullptr;
   }
+  void check_pattern(SchemaId id, const std::string& pattern, std::string_view keyword);
   [[nodiscard]] std::vector<std::string> names(const Json& json, SchemaId id, std::string_view keyword);
   [[nodiscard]] std::optional<std::string> known_format(SchemaId id);
   void refuse_unsupported(SchemaId id);
@@ -96,6 +99,7 @@ class Keywords {
   [[nodiscard]] std::vector<SchemaId> parts(SchemaId id);
 
   Document& document_;
+  Strings& strings_;
   const SchemaOptions& options_;
   std::unordered_map<SchemaId, Types> types_;  // of types_of()
 };
@@ -149,6 +153,14 @@ inline std::vector<std::string> Keywords::names(const Json& json, SchemaId id, s
   }
   if (!good) refuse(keyword, document_.place(id), "its value is no array of names", ErrorCode::usage);
   return out;
+}
+/// Refuses a pattern that has no expression.
+inline void Keywords::check_pattern(SchemaId id, const std::string& pattern, std::string_view keyword) {
+  try {
+    static_cast<void>(strings_.pattern(pattern));
+  } catch (const Error& error) {
+    refuse(keyword, document_.place(id), error.message(), error.code());
+  }
 }
 inline std::optional<SchemaId> Keywords::reference(SchemaId id) {
   for (const char* keyword : {"$ref", "$dynamicRef", "$recursiveRef"}) {
@@ -299,6 +311,7 @@ inline void Keywords::read_scalars(SchemaId id, Meaning& out) {
   if (const Json* const pattern = find(id, "pattern")) {
     if (!pattern->is_string())
       refuse("pattern", document_.place(id), "its value is no text", ErrorCode::usage);
+    check_pattern(id, pattern->get_ref<const std::string&>(), "pattern");
     out.edits.push_back(edit::found(Kind::pattern, pattern->get<std::string>(), true));
   }
   if (const auto format = known_format(id)) out.edits.push_back(edit::found(Kind::format, *format, true));
@@ -324,6 +337,10 @@ inline void Keywords::read_object(SchemaId id, std::uint32_t /*scopes*/, Meaning
   group.schema = id;
   group.properties = object(id, "properties");
   group.patterns = object(id, "patternProperties");
+  if (group.patterns != nullptr) {
+    for (auto at = group.patterns->begin(); at != group.patterns->end(); ++at)
+      check_pattern(id, at.key(), "patternProperties");
+  }
   if (const auto others = schema(id, "additionalProperties")) group.others = Literal{*others};
   if (group.properties != nullptr || group.patterns != nullptr || group.others) out.members = group;
   if (const Json* const required = find(id, "required"); required != nullptr && !required->is_boolean()) {

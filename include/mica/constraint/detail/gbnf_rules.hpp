@@ -52,8 +52,8 @@ class GbnfRules {
   }
   void define(RuleIndex rule, NodeId body) { rules_[rule].body = body; }
 
-  /// The texts of a rule; called once. Raises ErrorCode::usage if it has none, ErrorCode::unsupported for rules
-  /// that begin with each other, and ErrorCode::limit.
+  /// The texts of a rule; called once. Raises ErrorCode::usage if it has none, ErrorCode::unsupported for
+  /// rules that begin with each other, and ErrorCode::limit.
   [[nodiscard]] Language language(RuleIndex root);
 
  private:
@@ -214,7 +214,8 @@ inline void GbnfRules::add_rules(NodeId node, std::vector<RuleIndex>& out) const
 }
 
 /// Visits rules and those that next() adds for each. Calls done(rule) after all that the rule needs, and
-/// back(path, rule) where the last rule of the path needs one that is in the path. No recursion: paths are long.
+/// back(path, rule) where the last rule of the path needs one that is in the path. A path may be too long for
+/// recursion.
 template <class Next, class Back, class Done>
 void GbnfRules::visit(std::span<const RuleIndex> roots, Next&& next, Back&& back, Done&& done) const {
   struct Open {

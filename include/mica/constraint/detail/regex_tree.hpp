@@ -176,8 +176,12 @@ class RegexAssertions {
   [[nodiscard]] ExprId not_empty(ExprId e) {
     return x_.nullable(e) ? x_.both(e, x_.complement(ExprId::empty)) : e;
   }
-  [[nodiscard]] ExprId plain_before(ExprId e, ExprId rest) {
-    return rest == ExprId::any && x_.nullable(e) ? rest : x_.cat(e, rest);
+  [[nodiscard]] Rest plain_before(ExprId e, Rest rest) {
+    const bool nullable = x_.nullable(e);
+    const ExprId later = rest.later == ExprId::any && nullable ? rest.later : x_.cat(e, rest.later);
+    if (rest.first == rest.later) return {later, later};
+    const ExprId longer = x_.cat(not_empty(e), rest.later);
+    return {nullable ? x_.alt(rest.first, longer) : longer, later};
   }
   [[nodiscard]] ExprId if_empty(ExprId rest) const noexcept {
     return x_.nullable(rest) ? ExprId::empty : ExprId::none;
@@ -192,12 +196,8 @@ inline RegexAssertions::Rest RegexAssertions::before(const Part& part, Rest rest
   MICA_CHECK(++steps_ <= max_steps, limit, "the regular expression '", shown(pattern_),
              "' has too many anchors in nested repetitions: write them outside");
   switch (part.kind) {
-    case Kind::expression: {
-      const ExprId later = plain_before(part.e, rest.later);
-      if (rest.first == rest.later) return {later, later};
-      const ExprId longer = x_.cat(not_empty(part.e), rest.later);
-      return {x_.nullable(part.e) ? x_.alt(rest.first, longer) : longer, later};
-    }
+    case Kind::expression:
+      return plain_before(part.e, rest);
     case Kind::begin:
       return {rest.first, ExprId::none};
     case Kind::end:
@@ -224,8 +224,8 @@ inline RegexAssertions::Rest RegexAssertions::before(const Part& part, Rest rest
   }
 }
 
-/// A repetition whose body has anchors. Only its first times can be at the beginning of the text, and only the
-/// last ones at the end.
+/// A repetition whose body has anchors. Only its first times can be at the beginning of the text, and only
+/// the last ones at the end.
 inline RegexAssertions::Rest RegexAssertions::repeat_before(const Part& part, Rest rest) {
   const Part& body = part.parts[0];
   const bool starts_empty = may_be_empty(body, true, false);  // any number of times
