@@ -11,6 +11,7 @@
 #include "mica/constraint/gbnf.hpp"
 #include "mica/constraint/grammar.hpp"
 #include "mica/constraint/named_token.hpp"
+#include "mica/constraint/next_texts.hpp"
 #include "mica/constraint/recognizer.hpp"
 #include "mica/constraint/regex.hpp"
 #include "mica/constraint/rules.hpp"

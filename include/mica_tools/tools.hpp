@@ -118,6 +118,19 @@
 #include "mica_tools/serve/state_folder.hpp"
 #include "mica_tools/serve/step_pace.hpp"
 
+// schema: the formats of strings, references and options; schemas themselves need a JSON library (schema/schema.hpp)
+#include "mica_tools/schema/formats.hpp"
+#include "mica_tools/schema/schema_options.hpp"
+#include "mica_tools/schema/uri.hpp"
+
+// calls: how families write tool calls, and a parser of answers
+#include "mica_tools/calls/call_event.hpp"
+#include "mica_tools/calls/call_format.hpp"
+#include "mica_tools/calls/call_parser.hpp"
+#include "mica_tools/calls/call_parts.hpp"
+#include "mica_tools/calls/known_formats.hpp"
+#include "mica_tools/calls/tool_types.hpp"
+
 // http and routes: requests, replies and options, as far as they need neither JSON nor sockets
 #include "mica_tools/http/listen_options.hpp"
 #include "mica_tools/http/request_reply.hpp"

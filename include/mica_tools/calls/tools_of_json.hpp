@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ToolTypes of a list of tools as the API of OpenAI describes them. Needs nlohmann/json.
+// The ToolTypes of a list of tools as the APIs of OpenAI, Anthropic and Ollama describe them. Needs
+// nlohmann/json.
 #pragma once
 
 #include "mica_tools/calls/tool_types.hpp"
@@ -54,24 +55,44 @@ bool may_be_string(const Json& unresolved, const Json& root, int levels = 4) {
   return all == schema.end() || !all->is_array() || std::all_of(all->begin(), all->end(), may);
 }
 
+/// The part of an entry that has name and schema, or null: OpenAI and Ollama put it into "function".
+template <class Json>
+const Json* described_tool(const Json& entry) {
+  if (!entry.is_object()) return nullptr;
+  const auto function = entry.find("function");
+  const Json& tool = function != entry.end() && function->is_object() ? *function : entry;
+  const auto name = tool.find("name");
+  return name != tool.end() && name->is_string() ? &tool : nullptr;
+}
+
+/// The schema of a tool's parameters, or null.
+template <class Json>
+const Json* parameters_of(const Json& tool) {
+  for (const char* const name : {"parameters", "input_schema"}) {
+    const auto schema = tool.find(name);
+    if (schema != tool.end() && !schema->is_null()) return &*schema;
+  }
+  return nullptr;
+}
+
 }  // namespace detail
 
-/// Reads names and parameters; what is not as the API describes it is left out.
+/// Reads names and parameters; what is not as the APIs describe it is left out.
 template <class Json>
 [[nodiscard]] std::vector<ToolTypes> tools_of_json(const Json& tools) {
   std::vector<ToolTypes> out;
   if (!tools.is_array()) return out;
   for (const Json& each : tools) {
-    if (!each.is_object()) continue;
-    const Json& tool = each.contains("function") && each["function"].is_object() ? each["function"] : each;
-    const auto name = tool.find("name");
-    if (name == tool.end() || !name->is_string()) continue;
-    ToolTypes types{name->template get<std::string>()};
-    const auto schema = tool.find("parameters");
-    const bool has_schema = schema != tool.end() && schema->is_object() && schema->contains("properties");
-    const Json properties = has_schema ? (*schema)["properties"] : Json::object();
+    const Json* const tool = detail::described_tool(each);
+    if (tool == nullptr) continue;
+    ToolTypes types{tool->at("name").template get<std::string>()};
+    const Json* const root = detail::parameters_of(*tool);
+    const Json* const schema =
+        root == nullptr || !root->is_object() ? nullptr : detail::resolved(*root, *root);
+    const bool has_properties = schema != nullptr && schema->is_object() && schema->contains("properties");
+    const Json properties = has_properties ? (*schema)["properties"] : Json::object();
     for (const auto& [key, value] : properties.items()) {
-      if (!detail::may_be_string(value, *schema)) types.json_parameters.push_back(key);
+      if (!detail::may_be_string(value, *root)) types.json_parameters.push_back(key);
     }
     out.push_back(std::move(types));
   }

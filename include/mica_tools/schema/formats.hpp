@@ -87,18 +87,17 @@ namespace detail {
 
 /// The regular expression of a format's texts; empty for a format that is not known.
 [[nodiscard]] inline std::string format_pattern(std::string_view name) {
-  using namespace detail;
-  if (name == "date") return date_pattern();
-  if (name == "time") return time_pattern();
-  if (name == "date-time") return date_pattern() + "[tT]" + time_pattern();
-  if (name == "duration") return duration_pattern();
-  if (name == "email") return email_pattern();
-  if (name == "hostname") return host_pattern();
-  if (name == "ipv4") return ipv4_pattern();
-  if (name == "ipv6") return ipv6_pattern();
+  if (name == "date") return detail::date_pattern();
+  if (name == "time") return detail::time_pattern();
+  if (name == "date-time") return detail::date_pattern() + "[tT]" + detail::time_pattern();
+  if (name == "duration") return detail::duration_pattern();
+  if (name == "email") return detail::email_pattern();
+  if (name == "hostname") return detail::host_pattern();
+  if (name == "ipv4") return detail::ipv4_pattern();
+  if (name == "ipv6") return detail::ipv6_pattern();
   if (name == "uuid") return "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
-  if (name == "uri") return uri_pattern(false);
-  if (name == "uri-reference") return uri_pattern(true);
+  if (name == "uri") return detail::uri_pattern(false);
+  if (name == "uri-reference") return detail::uri_pattern(true);
   if (name == "json-pointer") return "(?:/(?:[^/~]|~[01])*)*";
   if (name == "relative-json-pointer") return "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^/~]|~[01])*)*)";
   return {};

@@ -27,11 +27,13 @@ using constraint::RuleId;
 /// Owns all that a schema is compiled to, but its expressions.
 class JsonRules final : public constraint::Rules {
  public:
-  /// Raises as Document() and Keywords do, for each schema that a value may reach.
-  JsonRules(std::string_view text, Expressions& expressions, const SchemaOptions& options)
+  /// spelling: of values, where they are not written as JSON. Raises as Document() and Keywords do, for each
+  /// schema that a value may reach.
+  JsonRules(std::string_view text, Expressions& expressions, const SchemaOptions& options,
+            Spelling spelling = {})
       : options_(options),
         document_(text, options_),
-        strings_(expressions),
+        strings_(expressions, std::move(spelling)),
         cases_(document_, strings_, options_),
         shapes_(cases_, strings_, expressions),
         x_(expressions) {
@@ -41,11 +43,11 @@ class JsonRules final : public constraint::Rules {
   /// The texts of a schema of the document. Expands all needs that a value may reach, so that what is not
   /// supported is refused now. Raises ErrorCode::usage where no value meets the schema.
   [[nodiscard]] ExprId texts(SchemaId schema);
-  /// The members of an object that meets the schema, by need: for notations other than JSON. Nothing where the
-  /// schema has alternatives.
-  [[nodiscard]] std::optional<ObjectShape> object(SchemaId schema);
-  /// The texts of a need that object() has named.
-  [[nodiscard]] ExprId texts_of_need(NeedId need) { return call(need); }
+  /// The number of a set of literals. Expands all needs that a value may reach, as texts() does. Nothing where
+  /// no value meets them.
+  [[nodiscard]] std::optional<NeedId> need(Literals literals);
+  /// The texts of a need that need() gave, or that is a member of one of its shapes.
+  [[nodiscard]] ExprId texts_of(NeedId need) { return call(need); }
   [[nodiscard]] Shapes& shapes() noexcept { return shapes_; }
 
   // Required by Rules
@@ -141,21 +143,17 @@ inline void JsonRules::make_spaces() {
 }
 
 inline ExprId JsonRules::texts(SchemaId schema) {
-  const auto need = cases_.intern({{schema}});
-  MICA_CHECK(need && shapes_.lives(*need), usage, "schema: no value meets ", document_.place(schema),
+  const auto found = need({{schema}});
+  MICA_CHECK(found, usage, "schema: no value meets ", document_.place(schema),
              ": some of its keywords contradict each other, or it requires itself");
-  reach(*need);
-  return call(*need);
+  return call(*found);
 }
 
-inline std::optional<ObjectShape> JsonRules::object(SchemaId schema) {
-  static_cast<void>(texts(schema));
-  const auto& shapes = shapes_.of(*cases_.intern({{schema}}));
-  const auto objects =
-      std::count_if(shapes.begin(), shapes.end(), [](const Shape& s) { return s.object.has_value(); });
-  if (objects != 1) return std::nullopt;
-  return std::find_if(shapes.begin(), shapes.end(), [](const Shape& s) { return s.object.has_value(); })
-      ->object;
+inline std::optional<NeedId> JsonRules::need(Literals literals) {
+  const auto found = cases_.intern(std::move(literals));
+  if (!found || !shapes_.lives(*found)) return std::nullopt;
+  reach(*found);
+  return found;
 }
 
 /// Calls f(need) for all needs that an item can have: each counted literal is met, not met, or does not matter.
@@ -187,7 +185,13 @@ inline void JsonRules::reach(NeedId need) {
         if (reached_.emplace(next, true).second) open.push_back(next);
       };
       if (shape.object) {
-        for (const NamedMember& member : shape.object->named) add(member.need);
+        for (const NamedMember& member : shape.object->named) {
+          if (!strings_.has_name(member.name))
+            refuse("properties", document_.place(shape.object->at),
+                   join("the name '", escaped(member.name, 60),
+                        "' cannot be written in the calls of the model"));
+          add(member.need);
+        }
         for (const OtherMembers& other : shape.object->others) add(other.need);
         for (const ObligedMembers& each : shape.object->obliged) add(each.members.need);
       }
@@ -212,8 +216,7 @@ inline ExprId JsonRules::body(RuleId rule, Expressions& /*expressions*/) {
 
 /// A given value as JSON text.
 inline ExprId JsonRules::value_of(const Json& value, int depth) {
-  if (value.is_string()) return x_.literal("\"" + json_escaped(value.get_ref<const std::string&>()) + "\"");
-  if (!value.is_structured()) return x_.literal(value.dump());
+  if (!value.is_structured()) return x_.literal(strings_.texts_of(value)[0]);
   const bool object = value.is_object();
   ExprId out = x_.literal(object ? "{" : "[");
   bool first = true;
@@ -221,8 +224,7 @@ inline ExprId JsonRules::value_of(const Json& value, int depth) {
     if (!first) out = x_.cat({out, space_, x_.literal(","), after_comma_});
     if (first) out = x_.cat(out, space_);
     if (object)
-      out = x_.cat(
-          {out, x_.literal("\"" + json_escaped(at.key()) + "\""), space_, x_.literal(":"), after_colon_});
+      out = x_.cat({out, x_.literal(strings_.names_of(at.key())[0]), space_, x_.literal(":"), after_colon_});
     out = x_.cat(out, value_of(*at, depth + 1));
     first = false;
   }
@@ -334,10 +336,11 @@ inline ExprId JsonRules::members(const ObjectShape& shape, const Numbers32& stat
     if (is_there(state, i)) continue;
     const Numbers32 after = with_member(shape, state, i);
     if (finishes(after)) {
-      std::string text = "\"" + json_escaped(shape.named[i].name) + "\"";
-      if (compact) text += options_.whitespace == Whitespace::spaced ? ": " : ":";
       const ExprId value = x_.cat(call(shape.named[i].need), call(after));
-      branches.push_back({std::move(text), compact ? value : x_.cat(colon, value)});
+      for (std::string& text : strings_.names_of(shape.named[i].name)) {
+        if (compact) text += options_.whitespace == Whitespace::spaced ? ": " : ":";
+        branches.push_back({std::move(text), compact ? value : x_.cat(colon, value)});
+      }
     }
     if (in_order() && shape.named[i].required) break;  // the next ones come after it
   }
@@ -348,8 +351,7 @@ inline ExprId JsonRules::members(const ObjectShape& shape, const Numbers32& stat
     // Others come after all named ones.
     if (in_order()) after[4] = static_cast<std::uint32_t>(shape.named.size());
     if (!finishes(after)) return;
-    const ExprId quote = x_.literal("\"");
-    parts.push_back(x_.cat({quote, other.names, quote, colon, call(other.need), call(after)}));
+    parts.push_back(x_.cat({strings_.quoted_names(other.names), colon, call(other.need), call(after)}));
   };
   bool named_left = false;
   for (std::size_t i = 0; i < shape.named.size(); ++i)

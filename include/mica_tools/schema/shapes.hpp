@@ -81,19 +81,11 @@ struct ArrayShape {
 
 /// The values of one case, or of several that are not arrays or objects.
 struct Shape {
-  ExprId scalar = ExprId::none;  // as JSON text
+  ExprId scalar = ExprId::none;  // as text
   std::optional<ObjectShape> object;
   std::optional<ArrayShape> array;
   std::vector<const Json*> values;  // arrays and objects that are given
 };
-
-/// A value that is neither array nor object, as JSON; 2.0 also as 2.
-[[nodiscard]] inline std::vector<std::string> texts_of(const Json& value) {
-  if (value.is_string()) return {"\"" + json_escaped(value.get_ref<const std::string&>()) + "\""};
-  std::vector<std::string> out = {value.dump()};
-  if (value.is_number_float() && out[0].ends_with(".0")) out.push_back(out[0].substr(0, out[0].size() - 2));
-  return out;
-}
 
 /// Shapes of needs. One thread at a time.
 class Shapes {
@@ -193,9 +185,10 @@ inline const std::vector<Shape>& Shapes::of(NeedId need) {
 
 inline ExprId Shapes::scalar_of(const Case& at) {
   std::vector<ExprId> parts;
-  if ((at.types & null_type) != 0) parts.push_back(x_.literal("null"));
-  if ((at.types & true_type) != 0) parts.push_back(x_.literal("true"));
-  if ((at.types & false_type) != 0) parts.push_back(x_.literal("false"));
+  const Spelling& spelling = strings_.spelling();
+  if ((at.types & null_type) != 0) parts.push_back(x_.literal(spelling.null));
+  if ((at.types & true_type) != 0) parts.push_back(x_.literal(spelling.yes));
+  if ((at.types & false_type) != 0) parts.push_back(x_.literal(spelling.no));
   if ((at.types & number_types) != 0) {
     NumberNeed need = at.number;
     need.integers = (at.types & integer_type) != 0;
@@ -204,9 +197,7 @@ inline ExprId Shapes::scalar_of(const Case& at) {
     if (x_.accepts_some(number)) parts.push_back(number);
   }
   if ((at.types & string_type) != 0) {
-    const ExprId text = strings_.string(at.string);
-    const ExprId quote = x_.literal("\"");
-    if (x_.accepts_some(text)) parts.push_back(x_.cat({quote, text, quote}));
+    if (x_.accepts_some(strings_.string(at.string))) parts.push_back(strings_.value(at.string));
   }
   return x_.alt(std::move(parts));
 }
@@ -219,7 +210,7 @@ inline Shape Shapes::shape_of(const Case& at) {
       if (value->is_structured()) {
         out.values.push_back(value);
       } else {
-        for (std::string& text : texts_of(*value)) texts.push_back({std::move(text)});
+        for (std::string& text : strings_.texts_of(*value)) texts.push_back({std::move(text)});
       }
     }
     out.scalar = x_.table(std::move(texts));
@@ -244,7 +235,8 @@ inline ExprId Shapes::strings(const Literals& literals) {
       continue;
     }
     for (const Json* value : *at.values) {
-      if (value->is_string()) parts.push_back(x_.literal(json_escaped(value->get_ref<const std::string&>())));
+      if (value->is_string())
+        parts.push_back(x_.literal(strings_.escaped(value->get_ref<const std::string&>())));
     }
   }
   return x_.alt(std::move(parts));
@@ -300,9 +292,9 @@ inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::st
            join("more than ", max_patterns, " patterns apply to one object"));
   ExprId unnamed = strings(need.names);
   std::vector<constraint::Branch> listed;
-  for (const std::string& name : names) listed.push_back({json_escaped(name)});
-  if (!listed.empty())
-    unnamed = x_.both({unnamed, strings_.any(), x_.complement(x_.table(std::move(listed)))});
+  for (const std::string& name : names) listed.push_back({strings_.escaped(name)});
+  if (!listed.empty() || strings_.spelling().has_bare_names)
+    unnamed = x_.both({unnamed, strings_.any_name(), x_.complement(x_.table(std::move(listed)))});
   // Each pattern in turn is found or not; a combination that no name has is left at once.
   std::vector<NameClass> classes = {{unnamed, 0}};
   for (std::size_t i = 0; i < patterns.size(); ++i) {
@@ -355,7 +347,7 @@ inline ExprId Shapes::obliged_names(const Obligation& obligation, const std::vec
   std::vector<constraint::Branch> listed;
   if (obligation.names != nullptr) {
     for (auto at = obligation.names->begin(); at != obligation.names->end(); ++at)
-      listed.push_back({json_escaped(at.key())});
+      listed.push_back({strings_.escaped(at.key())});
   }
   if (!listed.empty()) names = x_.both(names, x_.complement(x_.table(std::move(listed))));
   if (obligation.is_name) return x_.both(names, strings({obligation.value}));
@@ -534,14 +526,15 @@ inline std::optional<std::vector<std::string>> Shapes::listed(NeedId need) {
   for (const Case& at : cases_.cases(need)) {
     if (!at.values) {
       if ((at.types & ~(null_type | boolean_types)) != 0) return std::nullopt;
-      if ((at.types & null_type) != 0) out.push_back("null");
-      if ((at.types & true_type) != 0) out.push_back("true");
-      if ((at.types & false_type) != 0) out.push_back("false");
+      const Spelling& spelling = strings_.spelling();
+      if ((at.types & null_type) != 0) out.push_back(spelling.null);
+      if ((at.types & true_type) != 0) out.push_back(spelling.yes);
+      if ((at.types & false_type) != 0) out.push_back(spelling.no);
       continue;
     }
     for (const Json* value : *at.values) {
       if (value->is_structured()) return std::nullopt;
-      out.push_back(texts_of(*value)[0]);
+      out.push_back(strings_.texts_of(*value)[0]);
     }
   }
   std::sort(out.begin(), out.end());

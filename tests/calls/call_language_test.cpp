@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The language of answers with calls, in the format of each known family: answers as its template writes
+// them, wrong answers, and random texts, in which the parser must find calls of tools with good arguments.
+
+#include "mica_tools/calls/call_language.hpp"
+
+#include "language_answers.hpp"
+#include "mica/constraint/grammar.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::test::call_language_test {
+
+namespace {
+
+using calls::call_language;
+using calls::CallLanguageOptions;
+using calls::known_formats;
+using calls::ToolChoice;
+
+}  // namespace
+
+TEST_CASE("answers as the template of each family writes them are in its language, and wrong ones are not") {
+  for (const auto& row : known_formats()) {
+    for (const bool are_tokens : {false, true}) {
+      const CallFormat& format = row.format;
+      CAPTURE(format.family);
+      CAPTURE(are_tokens);
+      Answers answers(format, are_tokens);
+      const std::string call = written(format, "get_weather", weather_arguments);
+      CAPTURE(call);
+      CHECK(answers.has(call));
+      CHECK(answers.has(with_text(format, call)));
+      CHECK(answers.has(with_thoughts(format, with_text(format, call))));
+      CHECK(answers.has(written(format, "now", Json::object())));
+      CHECK(answers.has(
+          written(format, "book", {{"code", "ABC"}, {"text", "a\u20ACb"}, {"day", "2024-02-29"}})));
+      if (format.is_parallel) CHECK(answers.has(with_text(format, written_twice(format))));
+      if (!format.has_channels)
+        CHECK(answers.has(format.family == "functionary-3.2" ? ">>>all\nHi" : "Hi <b>"));
+
+      const auto changed = [&](const char* key, const Json& value) {
+        Json wrong = weather_arguments;
+        value.is_discarded() ? void(wrong.erase(key)) : void(wrong[key] = value);
+        return with_text(format, written(format, "get_weather", wrong));
+      };
+      CHECK_FALSE(answers.has(with_text(format, written(format, "get_wether", weather_arguments))));
+      CHECK_FALSE(answers.has(changed("city", Json(Json::value_t::discarded))));
+      CHECK_FALSE(answers.has(changed("days", "x")));
+      CHECK_FALSE(answers.has(changed("days", 15)));
+      CHECK_FALSE(answers.has(changed("unit", "kelvin")));
+      CHECK_FALSE(answers.has(changed("flag", 1)));
+      CHECK_FALSE(answers.has(changed("at", Json::object())));
+      CHECK_FALSE(answers.has(changed("extra", 1)));
+      CHECK_FALSE(answers.has(written(format, "book", {{"code", "AB"}})));
+      CHECK_FALSE(answers.has(written(format, "book", {{"code", "ABC"}, {"text", "123456"}})));
+      CHECK_FALSE(answers.has(written(format, "book", {{"code", "ABC"}, {"day", "2023-02-29"}})));
+      CHECK_FALSE(answers.has(call + "}"));
+      CHECK_FALSE(answers.has(call + format.call_close + "x"));
+      CHECK_FALSE(answers.has(call + call + "x"));
+      CHECK_FALSE(answers.has(call.substr(0, call.size() / 2)));
+      if (has_mark(format) && !format.has_channels) {
+        const std::string mark = format.list_open + format.call_open;
+        CHECK_FALSE(answers.has("Use " + mark + " to call."));
+        CHECK_FALSE(answers.has("Use " + mark + " to call." + call));
+      }
+    }
+  }
+}
+
+TEST_CASE("random texts of the language are read as calls of tools, with arguments that meet their schemas") {
+  for (const auto& row : known_formats()) {
+    for (const bool are_tokens : {false, true}) {
+      const CallFormat& format = row.format;
+      CAPTURE(format.family);
+      CAPTURE(are_tokens);
+      CallLanguageOptions options;
+      options.choice = are_tokens ? ToolChoice::required : ToolChoice::automatic;
+      options.text_first = true;
+      Answers answers(format, are_tokens, options);
+      CounterRng rng(are_tokens ? 1 : 2);
+      const std::string call = written(format, "add-two", {{"a", 1}, {"b", 2}});
+      const std::size_t name = call.find("add-two");
+      std::size_t found = 0;
+      for (std::size_t i = 0; i < 200; ++i) {
+        const std::size_t sizes[] = {0, rng.next() % call.size(), name, name + 8};
+        const std::string thoughts = i % 8 < 4 ? "" : with_thoughts(format, "");
+        const std::string begin = thoughts + call.substr(0, sizes[i % 4]);
+        const std::string bytes = answers.texts.random(answers.tokens.bytes_of(begin), rng.next() % 200, rng);
+        const std::string answer = answers.tokens.answer_of(bytes);
+        CAPTURE(answer);
+        const Parsed parsed_answer = parsed(format, language_types, answer);
+        REQUIRE((!parsed_answer.calls.empty() || options.choice == ToolChoice::automatic));
+        for (const Call& each : parsed_answer.calls) {
+          CAPTURE(each.name);
+          CAPTURE(each.arguments);
+          REQUIRE(each.is_complete);
+          REQUIRE(meets(each));
+          ++found;
+        }
+      }
+      CHECK(found > 60);
+    }
+  }
+}
+
+TEST_CASE("changed answers that are still in the language have calls of tools with good arguments") {
+  for (const auto& row : known_formats()) {
+    const CallFormat& format = row.format;
+    CAPTURE(format.family);
+    Answers answers(format);
+    CounterRng rng(3);
+    const auto draw = [&rng](std::size_t below) { return static_cast<std::size_t>(rng.next() % below); };
+    const std::string calls =
+        format.is_parallel ? written_twice(format) : written(format, "get_weather", weather_arguments);
+    const std::string whole = with_thoughts(format, with_text(format, calls));
+    const std::vector<std::string_view> units = calls::detail::units_of(whole);
+    std::size_t accepted = 0;
+    for (int i = 0; i < 600; ++i) {
+      std::string changed = draw(4) == 0 ? calls : whole;
+      for (std::size_t n = draw(4); n > 0; --n) {
+        const std::size_t at = draw(changed.size());
+        if (draw(3) == 0) {
+          changed.erase(at, 1 + draw(9));
+        } else if (draw(3) == 0) {
+          changed.insert(at, " \n"[draw(2)] + std::string(draw(2), ' '));
+        } else if (draw(2) == 0) {
+          changed.insert(at, units[draw(units.size())]);
+        } else {
+          changed.insert(0, whole.substr(draw(whole.size())));
+        }
+        if (changed.empty()) changed = calls;
+      }
+      if (!answers.has(changed)) continue;
+      ++accepted;
+      CAPTURE(changed);
+      for (const Call& call : parsed(format, language_types, changed).calls) {
+        CAPTURE(call.name);
+        CAPTURE(call.arguments);
+        REQUIRE(call.is_complete);
+        REQUIRE(meets(call));
+      }
+    }
+    CHECK(accepted > 150);
+  }
+}
+
+TEST_CASE("a call that is required begins with forced text, up to the first value") {
+  for (const auto& row : known_formats()) {
+    const CallFormat& format = row.format;
+    CAPTURE(format.family);
+    CallLanguageOptions options;
+    options.choice = ToolChoice::named;
+    options.name = "get_weather";
+    options.thoughts = false;
+    Answers answers(format, true, options);
+    const std::string call = written(format, "get_weather", weather_arguments);
+    const std::string forced = answers.tokens.answer_of(answers.texts.forced(""));
+    CAPTURE(forced);
+    const bool has_id = !format.keys.id.empty() && format.keys.id_first;
+    const bool has_number = !format.id.open.empty();
+    const std::size_t up_to = call.find(has_id ? "aBc" : has_number ? "get_weather" : "city");
+    CHECK(forced.size() >= up_to);
+    CHECK(call.starts_with(forced));
+    CHECK(answers.has(call));
+    CHECK_FALSE(answers.has("Hi"));
+    CHECK_FALSE(answers.has(written(format, "now", Json::object())));
+  }
+}
+
+TEST_CASE("tokens of the opening are forced, and a wrong one is not allowed") {
+  const CallFormat format;
+  const std::vector<std::string_view> names = {
+      "<tool_call>", "</tool_call>", "{\"name\": \"", "get", "now", "\", \"arguments\": ", "{}",
+      "}",           "\n",           "_weather"};
+  std::vector<constraint::TokenBytes> bytes;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    bytes.push_back({id, i < 2 ? constraint::TokenTrie::special_text(id) : std::string(names[i])});
+  }
+  constexpr TokenId end = 10;
+  const auto trie = std::make_shared<constraint::TokenTrie>(bytes, 11, std::vector<TokenId>{end}, end);
+  CallLanguageOptions options{.choice = ToolChoice::required, .parallel = false, .thoughts = false};
+  options.tokens = std::span(names).subspan(0, 2);
+  options.token_bytes = [&](std::string_view text) {
+    return std::string(trie->bytes_of(TokenId{text == names[0] ? 0U : 1U}));
+  };
+  constraint::Grammar grammar(trie, call_language(format, language_tools, options));
+  std::vector<TokenId> forced(16);
+  forced.resize(grammar.forced(forced));
+  CHECK(forced == std::vector<TokenId>{0, 8, 2});
+  for (const TokenId id : forced) REQUIRE(grammar.advance(id));
+  CHECK_FALSE(grammar.advance(5));
+  REQUIRE(grammar.advance(4));
+  forced.assign(16, 0);
+  forced.resize(grammar.forced(forced));
+  CHECK(forced == std::vector<TokenId>{5, 6, 7, 8, 1, end});
+}
+
+TEST_CASE("choices: calls that are required, a single call, no call, text before calls") {
+  for (const auto& row : known_formats()) {
+    const CallFormat& format = row.format;
+    CAPTURE(format.family);
+    const std::string call = written(format, "now", Json::object());
+    CallLanguageOptions options;
+    options.choice = ToolChoice::required;
+    {
+      Answers answers(format, false, options);
+      CHECK(answers.has(call));
+      CHECK(answers.has(with_thoughts(format, call)));
+      if (has_mark(format)) CHECK_FALSE(answers.has(with_text(format, call)));
+      CHECK_FALSE(answers.has(""));
+      CHECK_FALSE(answers.has(with_thoughts(format, "")));
+      CHECK((!format.is_parallel || answers.has(written_twice(format))));
+    }
+    options.text_first = true;
+    options.thoughts = options.parallel = false;
+    {
+      Answers answers(format, false, options);
+      CHECK(answers.has(with_text(format, call)));
+      CHECK_FALSE(answers.has(with_text(format, written_twice(format))));
+      CHECK_FALSE(answers.has(with_text(format, "")));
+      CHECK_FALSE(answers.has(with_thoughts(format, call)));
+    }
+    options = {.choice = ToolChoice::none};
+    {
+      Answers answers(format, false, options);
+      const std::string text =
+          format.has_channels ? "<|channel|>final<|message|>Hi" : with_text(format, "Hi");
+      CHECK(answers.has(text));
+      CHECK(answers.has(with_thoughts(format, text)));
+      CHECK_FALSE(answers.has(call));
+      CHECK_FALSE(answers.has(with_text(format, call)));
+    }
+    options = {.text_first = false};
+    {
+      Answers answers(format, false, options);
+      CHECK(answers.has(call));
+      if (has_mark(format)) CHECK_FALSE(answers.has(with_text(format, call)));
+    }
+  }
+}
+
+}  // namespace mica::test::call_language_test
