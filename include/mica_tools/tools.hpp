@@ -118,7 +118,7 @@
 #include "mica_tools/serve/state_folder.hpp"
 #include "mica_tools/serve/step_pace.hpp"
 
-// schema: the formats of strings, references and options; schemas themselves need a JSON library (schema/schema.hpp)
+// schema: formats of strings, references and options; the rest needs a JSON library (schema/schema.hpp)
 #include "mica_tools/schema/formats.hpp"
 #include "mica_tools/schema/schema_options.hpp"
 #include "mica_tools/schema/uri.hpp"
