@@ -38,6 +38,7 @@ inline void constrain_to_schema(Job& job, const Json& schema, const std::string&
     refuse_field(place, "found no schema: {...}, true or false");
   schema::SchemaOptions options;
   options.max_expression_bytes = max_language_bytes;
+  if (job.model) static_cast<void>(job.model->tokens());  // made on this thread, not on the scheduler's
   constrain(job, place, [&] { return schema::parse_schema(schema.dump(), options); });
 }
 /// Answers are JSON objects.
