@@ -121,11 +121,13 @@
 // schema: formats of strings, references and options; the rest needs a JSON library (schema/schema.hpp)
 #include "mica_tools/schema/formats.hpp"
 #include "mica_tools/schema/schema_options.hpp"
+#include "mica_tools/schema/spelling.hpp"
 #include "mica_tools/schema/uri.hpp"
 
 // calls: how families write tool calls, and a parser of answers
 #include "mica_tools/calls/call_event.hpp"
 #include "mica_tools/calls/call_format.hpp"
+#include "mica_tools/calls/call_language_options.hpp"
 #include "mica_tools/calls/call_parser.hpp"
 #include "mica_tools/calls/call_parts.hpp"
 #include "mica_tools/calls/known_formats.hpp"
