@@ -83,19 +83,21 @@ void ConstraintChoice::add_to(Flags& flags) {
     MICA_CHECK(chosen <= 1, usage,
                "--grammar, --grammar-file, --json-schema, --json-object and --regex exclude each other; "
                "choose one.");
-    if (!grammar_file.empty()) grammar = read_text(grammar_file);
-    const bool is_text = json_schema.starts_with('{') || json_schema == "true" || json_schema == "false";
-    if (!json_schema.empty() && !is_text) json_schema = read_text(json_schema);
-    // A mistake is found before a model is loaded; which tokens there are is not known yet.
-    if (chosen == 1) {
-      const auto any = [](std::string_view) { return constraint::TokenTrie::special_text(0); };
-      static_cast<void>(language_of(*this, any));
-    }
   });
 }
 
+void ConstraintChoice::prepare() {
+  if (!grammar_file.empty()) grammar = read_text(grammar_file);
+  const bool is_text = json_schema.starts_with('{') || json_schema == "true" || json_schema == "false";
+  if (!json_schema.empty() && !is_text) json_schema = read_text(json_schema);
+  if (!is_chosen()) return;
+  // Which tokens there are is not known yet.
+  const auto any = [](std::string_view) { return constraint::TokenTrie::special_text(0); };
+  static_cast<void>(language_of(*this, any));
+}
+
 constraint::Any ConstraintChoice::constraint(Model& model) const {
-  if (grammar.empty() && json_schema.empty() && !json_object && regex.empty()) return {};
+  if (!is_chosen()) return {};
   const auto vocabulary = std::make_shared<Vocabulary>(model);
   const std::shared_ptr<const constraint::TokenTrie> tokens(vocabulary, &vocabulary->tokens);
   const auto token_text = [&](std::string_view name) {

@@ -346,7 +346,10 @@ void Talk::save(const std::string& path) {
 class Chat final : public AnswerVerb {
  public:
   Chat() : AnswerVerb({"chat", "talk to a model", "mica chat model.gguf -sys \"Answer in rhymes.\""}) {}
-  int run() override { return chat(*this); }
+  int run() override {
+    constraint.prepare();
+    return chat(*this);
+  }
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ class Complete final : public AnswerVerb {
       : AnswerVerb({"complete", "continue a text, without a template",
                     "mica complete model.gguf \"Once upon a time\" -n 100"}) {}
   int run() override {
+    constraint.prepare();
     check_session_file(*this);
     std::optional<std::string> text = prompt_with_stdin(*this);
     if (!text && ::isatty(STDIN_FILENO) == 0) text = read_text("-");

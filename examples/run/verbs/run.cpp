@@ -80,6 +80,7 @@ int Run::tell_story() {
 }
 
 int Run::run() {
+  constraint.prepare();
   if (conversation == true) return chat(*this);
   check_session_file(*this);
   if (const auto text = prompt_with_stdin(*this)) return answer_to(*text);
