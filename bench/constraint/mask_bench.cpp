@@ -4,9 +4,9 @@
 //
 // JSON Schemas with texts that must be allowed and texts that must not, as MaskBench
 // (github.com/guidance-ai/jsonschemabench, maskbench/data) and JSON-Schema-Test-Suite have them: each file is
-// {"schema", "tests": [{"valid", "data"}]}, or an array of such objects. Counts what is right, and measures the
-// processor time of each mask, and of the first one with all that comes before it. One thread. --list writes the outcome
-// of each file with the sentence of a refusal.
+// {"schema", "tests": [{"valid", "data"}]}, or an array of such objects. Counts what is right, and measures
+// the processor time of each mask, and of the first one with all that comes before it. One thread. --list
+// writes the outcome of each file with the sentence of a refusal.
 
 #include "mica/constraint/grammar.hpp"
 #include "mica/gguf/reader.hpp"

@@ -3,8 +3,6 @@
 
 #include "console.hpp"
 #include "mica/alloc/booking.hpp"
-#include "mica/alloc/budgeted.hpp"
-#include "mica/alloc/huge.hpp"
 #include "mica/constraint/gbnf.hpp"
 #include "mica/constraint/grammar.hpp"
 #include "mica/constraint/named_token.hpp"
@@ -24,14 +22,6 @@ namespace {
 
 using TokenText = std::function<std::string(std::string_view)>;
 
-constraint::Language regex_language(const std::string& pattern) {
-  constraint::Language out;
-  out.expressions = std::make_unique<constraint::Expressions>();
-  out.rules = std::make_unique<constraint::FixedRules>();
-  out.start = constraint::parse_regex(pattern, *out.expressions);
-  return out;
-}
-
 /// The flag that chooses the language, as errors name it.
 std::string flag_of(const ConstraintChoice& choice) {
   if (!choice.grammar_file.empty()) return "--grammar-file " + escaped(choice.grammar_file);
@@ -47,7 +37,7 @@ constraint::Language language_of(const ConstraintChoice& choice, TokenText token
   try {
     if (choice.json_object) return schema::parse_schema(R"({"type":"object"})");
     if (!choice.json_schema.empty()) return schema::parse_schema(choice.json_schema);
-    if (!choice.regex.empty()) return regex_language(choice.regex);
+    if (!choice.regex.empty()) return constraint::regex_language(choice.regex);
     return constraint::parse_gbnf(choice.grammar, options);
   } catch (const Error& error) {
     raise(error.code(), flag_of(choice), ": ", error.message());
@@ -58,8 +48,7 @@ constraint::Language language_of(const ConstraintChoice& choice, TokenText token
 struct Vocabulary {
   explicit Vocabulary(Model& model) : tokens(model.tokenizer()) {
     constexpr auto account = budget::Account::tokenizer;
-    auto booking =
-        alloc::Booking::make(alloc::Budgeted<alloc::Huge>(model.ledger(), account), account, tokens.bytes());
+    auto booking = alloc::Booking::make(&model.ledger(), account, tokens.bytes());
     MICA_CHECK(booking, budget, "a grammar or schema: the vocabulary needs ", tokens.bytes(),
                " bytes for it; give --memory more");
     booked = *std::move(booking);

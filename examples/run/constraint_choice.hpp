@@ -19,14 +19,14 @@ struct ConstraintChoice {
   std::string regex;         // a regular expression of whole texts, empty
 
   void add_to(Flags& flags);
-  /// Reads the file, and finds mistakes before a model is loaded. Raises ErrorCode::usage, with line and column
-  /// of a grammar, and unsupported.
+  /// Reads the file, and finds mistakes before a model is loaded. Raises ErrorCode::usage, with line and
+  /// column of a grammar, and unsupported.
   void prepare();
   [[nodiscard]] bool is_chosen() const noexcept {
     return !grammar.empty() || !json_schema.empty() || json_object || !regex.empty();
   }
-  /// The constraint of an answer at its beginning, for copies; empty: all texts are allowed. The model outlives
-  /// it. Raises ErrorCode::usage with line and column, and ErrorCode::budget.
+  /// The constraint of an answer at its beginning, for copies; empty: all texts are allowed. The model
+  /// outlives it. Raises ErrorCode::usage with line and column, and ErrorCode::budget.
   [[nodiscard]] constraint::Any constraint(Model& model) const;
 };
 

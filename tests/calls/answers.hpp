@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::test {
@@ -77,6 +78,22 @@ inline Parsed parsed(const CallFormat& format, const std::vector<ToolTypes>& too
   }
   parser.finish(all);
   return joined(all);
+}
+
+/// A question, and an answer with calls: names and arguments. as_text: the arguments are a text, and there is
+/// no content.
+inline Json conversation(const std::vector<std::pair<std::string, Json>>& calls, bool as_text) {
+  Json out =
+      Json::parse(R"([{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": ""}])");
+  if (as_text) out[1]["content"] = nullptr;
+  for (const auto& [name, arguments] : calls) {
+    const std::string id = "call0000" + std::to_string(1 + out[1]["tool_calls"].size());
+    out[1]["tool_calls"].push_back(
+        {{"id", id},
+         {"type", "function"},
+         {"function", {{"name", name}, {"arguments", as_text ? Json(arguments.dump()) : arguments}}}});
+  }
+  return out;
 }
 
 inline std::string python_of(const Json& value) {

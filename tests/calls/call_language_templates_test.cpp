@@ -13,25 +13,18 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace mica::test::call_language_templates_test {
 namespace {
 
-/// A question, and an answer with calls. as_text: the arguments are a text.
 Json conversation(bool both, bool as_text) {
-  const auto call = [&](const char* name, const Json& arguments, const char* id) {
-    return Json{{"id", id},
-                {"type", "function"},
-                {"function", {{"name", name}, {"arguments", as_text ? Json(arguments.dump()) : arguments}}}};
-  };
-  Json out =
-      Json::parse(R"([{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": ""}])");
-  if (as_text) out[1]["content"] = nullptr;
   Json arguments = weather_arguments;
   arguments.erase("none");  // templates write it as they please
-  out[1]["tool_calls"] = Json::array({call("get_weather", arguments, "call00001")});
-  if (both) out[1]["tool_calls"].push_back(call("add-two", {{"a", -15}, {"b", 2}}, "call00002"));
-  return out;
+  std::vector<std::pair<std::string, Json>> calls = {{"get_weather", arguments}};
+  if (both) calls.emplace_back("add-two", Json{{"a", -15}, {"b", 2}});
+  return mica::test::conversation(calls, as_text);
 }
 
 }  // namespace

@@ -93,19 +93,10 @@ const Json first = {{"city", "K\u00F6ln \"S\u00FCd\" {a} C:\\dir\n</tool_call> x
                     {"on", true}};
 const Json second = {{"a", -1.5}};
 
-/// A question, and an answer with calls. as_text: the arguments are a text, and there is no content.
 Json conversation(bool both, bool as_text) {
-  const auto call = [&](const char* name, const Json& arguments, const char* id) {
-    return Json{{"id", id},
-                {"type", "function"},
-                {"function", {{"name", name}, {"arguments", as_text ? Json(arguments.dump()) : arguments}}}};
-  };
-  Json out =
-      Json::parse(R"([{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": ""}])");
-  if (as_text) out[1]["content"] = nullptr;
-  out[1]["tool_calls"] = Json::array({call("get_weather", first, "call00001")});
-  if (both) out[1]["tool_calls"].push_back(call("add", second, "call00002"));
-  return out;
+  std::vector<std::pair<std::string, Json>> calls = {{"get_weather", first}};
+  if (both) calls.emplace_back("add", second);
+  return mica::test::conversation(calls, as_text);
 }
 
 /// The answer of a rendered conversation: what its prompt does not have.

@@ -2,6 +2,7 @@
 
 #include "mica/constraint/expressions.hpp"
 
+#include "errors.hpp"
 #include "reference.hpp"
 
 #include <doctest/doctest.h>
@@ -23,17 +24,6 @@ ExprId letters(Expressions& x, std::string_view text) {
   ByteSet set;
   for (const char c : text) set.insert(static_cast<std::uint8_t>(c));
   return x.set(set);
-}
-
-/// The words of an error that f() raises; empty if it raises none, or not ErrorCode::limit.
-template <class F>
-std::string limit_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::limit) return error.what();
-  }
-  return {};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "mica/constraint/gbnf.hpp"
 
+#include "errors.hpp"
 #include "reference.hpp"
 #include "slow_grammar.hpp"
 
@@ -35,16 +36,7 @@ class Accepted {
 };
 
 std::string refusal(std::string_view grammar, const GbnfOptions& options = {}) {
-  try {
-    static_cast<void>(parse_gbnf(grammar, options));
-  } catch (const Error& error) {
-    const std::string_view code = error.code() == ErrorCode::usage         ? "usage: "
-                                  : error.code() == ErrorCode::unsupported ? "unsupported: "
-                                  : error.code() == ErrorCode::limit       ? "limit: "
-                                                                           : "other: ";
-    return std::string(code) + error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { static_cast<void>(parse_gbnf(grammar, options)); });
 }
 void refuses(std::string_view grammar, std::string_view code, std::string_view words,
              const GbnfOptions& options = {}) {

@@ -2,6 +2,7 @@
 
 #include "mica/constraint/recognizer.hpp"
 
+#include "errors.hpp"
 #include "reference.hpp"
 
 #include <doctest/doctest.h>
@@ -35,17 +36,6 @@ class Counting final : public Rules {
   }
   std::size_t made = 0;
 };
-
-/// The words of an error of ErrorCode::limit that f() raises; else empty.
-template <class F>
-std::string limit_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::limit) return error.what();
-  }
-  return {};
-}
 
 /// Whether a state leads to an accepting one over at most n states. d is any byte that no expression names.
 bool leads_to_a_text(Recognizer& recognizer, StateId state, std::size_t n) {

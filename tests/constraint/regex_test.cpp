@@ -2,6 +2,7 @@
 
 #include "mica/constraint/regex.hpp"
 
+#include "errors.hpp"
 #include "reference.hpp"
 
 #include <doctest/doctest.h>
@@ -26,16 +27,7 @@ bool matches(std::string_view pattern, std::string_view text) { return finds(pat
 /// The error of a pattern, as code and message.
 std::string refusal(std::string_view pattern, const RegexOptions& options = {}) {
   Expressions x;
-  try {
-    static_cast<void>(parse_regex(pattern, x, options));
-  } catch (const Error& error) {
-    const std::string_view code = error.code() == ErrorCode::usage         ? "usage: "
-                                  : error.code() == ErrorCode::unsupported ? "unsupported: "
-                                  : error.code() == ErrorCode::limit       ? "limit: "
-                                                                           : "other: ";
-    return std::string(code) + error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { static_cast<void>(parse_regex(pattern, x, options)); });
 }
 bool refuses(std::string_view pattern, std::string_view code, std::string_view words) {
   const std::string message = refusal(pattern);

@@ -75,6 +75,18 @@ ScriptedModel other_words(std::size_t n_ctx = 200, std::size_t logits_rows = 1) 
   return ScriptedModel(prompt.size(), "Nothing of the sort is here.", n_ctx, logits_rows);
 }
 
+/// Drafts an answer that it knows.
+struct Says {
+  std::vector<TokenId> answer;
+  [[nodiscard]] std::size_t max_drafts() const noexcept { return 7; }
+  [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId, std::span<TokenId> out) noexcept {
+    std::size_t n = 0;
+    for (std::size_t i = before.size() + 1 - prompt.size(); n < out.size() && i < answer.size(); ++i)
+      out[n++] = answer[i];
+    return n;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("an answer has the tokens that its constraint allows, whatever the sampler") {
@@ -190,17 +202,6 @@ TEST_CASE("an answer with drafts is the answer without, and drafts that are not 
     }
   });
   // Drafts that are right as far as they are allowed.
-  struct Says {
-    std::vector<TokenId> answer;
-    [[nodiscard]] std::size_t max_drafts() const noexcept { return 7; }
-    [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId,
-                                    std::span<TokenId> out) noexcept {
-      std::size_t n = 0;
-      for (std::size_t i = before.size() + 1 - prompt.size(); n < out.size() && i < answer.size(); ++i)
-        out[n++] = answer[i];
-      return n;
-    }
-  };
   ScriptedModel model(prompt.size(), "abcabcabcXYZ", 100, 8);
   OneOf texts({"abcabcabcdefg", "abcabcabcdefh"}, false);
   const Given given = give(model, {.temperature = 0}, texts, {.min_drafts = 7}, Says{ids_of("abcabcabcXYZ")});
@@ -210,17 +211,6 @@ TEST_CASE("an answer with drafts is the answer without, and drafts that are not 
 }
 
 TEST_CASE("drafts that are forced tokens are accepted, and others end with them") {
-  struct Guesses {
-    std::vector<TokenId> answer;
-    [[nodiscard]] std::size_t max_drafts() const noexcept { return 7; }
-    [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId,
-                                    std::span<TokenId> out) noexcept {
-      std::size_t n = 0;
-      for (std::size_t i = before.size() + 1 - prompt.size(); n < out.size() && i < answer.size(); ++i)
-        out[n++] = answer[i];
-      return n;
-    }
-  };
   // "p" and "q" are free; the model samples what its script has there.
   const std::vector<std::string> texts = {"px_one_p", "px_one_q", "qx_one_p",
                                           "qx_one_q", "py_two_p", "qy_two_q"};
@@ -231,7 +221,7 @@ TEST_CASE("drafts that are forced tokens are accepted, and others end with them"
       ScriptedModel model(prompt.size(), script, 100, 8);
       OneOf alone(texts), with(texts);
       const Given expected = give(model, {.temperature = 0}, alone, {});
-      const Given found = give(model, {.temperature = 0}, with, {.min_drafts = 7}, Guesses{ids_of(guessed)});
+      const Given found = give(model, {.temperature = 0}, with, {.min_drafts = 7}, Says{ids_of(guessed)});
       CHECK(found.answer == expected.answer);
       CHECK(found.result.forced == expected.result.forced);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random schemas and random values: the texts of a schema are compared with a validator that reads keywords one
-// by one. Both share how keywords are read, and nothing of how they are combined.
+// Random schemas and random values: the texts of a schema are compared with a validator that reads keywords
+// one by one. Both share how keywords are read, and nothing of how they are combined.
 
 #include "mica/base/rng.hpp"
 #include "mica_tools/schema/cases.hpp"

@@ -87,7 +87,7 @@ TEST_CASE("patterns search, formats are whole, and both hold together") {
         {R"("1:2:3")", R"(":1")", R"("1::2::3")"});
   check(R"({"type":"string","format":"uuid"})", {R"("2eb8aa08-aa98-11ea-b4aa-73b441d16380")"},
         {R"("2eb8aa08aa9811eab4aa73b441d16380")"});
-  check(R"({"type":"string","format":"of-somebody"})", {R"("anything")"}, {"1"});
+  check(R"({"type":"string","format":"of-mine"})", {R"("anything")"}, {"1"});
   check(R"({"type":"string","format":"date"})", {R"("today")"}, {"1"},
         {.formats = schema::Formats::annotation});
 }

@@ -67,13 +67,7 @@ schema::SchemaOptions options_of(const GrammarVerb& verb) {
 }
 
 constraint::Language language_of(const GrammarVerb& verb, const std::string& text) {
-  if (verb.regex) {
-    constraint::Language out;
-    out.expressions = std::make_unique<constraint::Expressions>();
-    out.rules = std::make_unique<constraint::FixedRules>();
-    out.start = constraint::parse_regex(text, *out.expressions);
-    return out;
-  }
+  if (verb.regex) return constraint::regex_language(text);
   if (!verb.gbnf) return schema::parse_schema(text, options_of(verb));
   constraint::GbnfOptions options;
   options.token_text = [](std::string_view name) { return std::string(name); };

@@ -34,8 +34,13 @@ class Booking {
   template <Allocator A>
   [[nodiscard]] static std::optional<Booking> make(const A& allocator, budget::Account account,
                                                    std::uint64_t bytes) noexcept {
+    return make(allocator.ledger(), account, bytes);
+  }
+  /// The same in a ledger; null: none.
+  [[nodiscard]] static std::optional<Booking> make(budget::Ledger* ledger, budget::Account account,
+                                                   std::uint64_t bytes) noexcept {
     Booking booking;
-    booking.ledger_ = allocator.ledger();
+    booking.ledger_ = ledger;
     booking.account_ = account;
     booking.bytes_ = bytes;
     if (booking.ledger_ != nullptr && !booking.ledger_->book(account, bytes)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expressions over bytes, each stored once: regular expressions with intersection and complement, and calls of
-// rules, which make them context-free. An expression is used by its derivative: what may follow one more byte
-// (Brzozowski 1964; for parts with calls, which have several, Antimirov 1996).
+// Expressions over bytes, each stored once: regular expressions with intersection and complement, and calls
+// of rules, which make them context-free. An expression is used by its derivative: what may follow one more
+// byte (Brzozowski 1964; for parts with calls, which have several, Antimirov 1996).
 //
 //   text "ab" | "ac"      after a: b | c      after ab: empty, which accepts
 //
@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <queue>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,7 +65,10 @@ class Expressions {
   [[nodiscard]] ExprId table(std::vector<Branch> branches);
   /// a, then b; all in this order.
   [[nodiscard]] ExprId cat(ExprId a, ExprId b);
-  [[nodiscard]] ExprId cat(std::initializer_list<ExprId> parts);
+  [[nodiscard]] ExprId cat(std::span<const ExprId> parts);
+  [[nodiscard]] ExprId cat(std::initializer_list<ExprId> parts) {
+    return cat(std::span(parts.begin(), parts.size()));
+  }
   /// One of them.
   [[nodiscard]] ExprId alt(std::vector<ExprId> parts);
   [[nodiscard]] ExprId alt(ExprId a, ExprId b) { return alt(std::vector{a, b}); }
@@ -163,7 +165,7 @@ class Expressions {
   ExprId intern_list(Kind kind, std::uint8_t flags, const std::vector<ExprId>& parts);
   void flatten(Kind kind, std::vector<ExprId>& parts) const;
   void join_sets(std::vector<ExprId>& parts);
-  void check_size() const;
+  std::uint32_t add(const Node& n);
 
   [[nodiscard]] ExprId in_table(std::uint32_t begin, std::uint32_t end, std::uint32_t depth);
   [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> branches_with(const Node& n, std::uint8_t byte) const;
@@ -176,7 +178,6 @@ class Expressions {
   [[nodiscard]] bool is_multiple(const Node& n) const noexcept;
   [[nodiscard]] static bool has_no_gaps(const Node& inner, std::uint32_t min, std::uint32_t max);
   [[nodiscard]] ExprId repeat_less(const Node& n);
-  [[nodiscard]] std::uint32_t shortest(ExprId e);
   void add_part(ExprId e, std::vector<ExprId>& out) {
     if (accepts_some(e)) out.push_back(e);
   }
@@ -191,13 +192,12 @@ class Expressions {
   std::unordered_map<std::string, ExprId> literals_;
   std::vector<std::uint32_t> edges_;  // of each node: in edge_sets_, 0: not known
   std::vector<ByteSet> edge_sets_ = {{}};
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> edge_index_;
+  detail::InternTable edge_table_;
   std::vector<std::uint8_t> known_;  // of each node: accepts_some
   std::size_t searched_ = 0;
   // Derivatives of late, by expression and byte; a new one replaces the one at its place.
   std::vector<std::pair<std::uint64_t, ExprId>> derivatives_ =
       std::vector<std::pair<std::uint64_t, ExprId>>(4096);
-  std::vector<std::uint32_t> shortest_;  // of each node, unlimited: not known
 };
 
 inline Expressions::Expressions(std::size_t max_bytes) : max_bytes_(max_bytes) {
@@ -213,10 +213,14 @@ inline std::size_t Expressions::bytes() const noexcept {
          literals_.size() * 64;
 }
 
-inline void Expressions::check_size() const {
+inline std::uint32_t Expressions::add(const Node& n) {
   MICA_CHECK(nodes_.size() % 1024 != 0 || bytes() <= max_bytes_, limit, "a grammar has grown to ", bytes(),
              " bytes of expressions, allowed are ", max_bytes_,
              ": make it smaller, or bound its repetitions");
+  nodes_.push_back(n);
+  edges_.push_back(0);
+  known_.push_back(0);
+  return static_cast<std::uint32_t>(nodes_.size() - 1);
 }
 
 inline ExprId Expressions::intern(Node n) {
@@ -228,13 +232,7 @@ inline ExprId Expressions::intern(Node n) {
     return other.kind == n.kind && other.a == n.a && other.b == n.b && other.min == n.min &&
            other.max == n.max;
   };
-  return static_cast<ExprId>(table_.find_or_add(hash, equal, [&] {
-    check_size();
-    nodes_.push_back(n);
-    edges_.push_back(0);
-    known_.push_back(0);
-    return static_cast<std::uint32_t>(nodes_.size() - 1);
-  }));
+  return static_cast<ExprId>(table_.find_or_add(hash, equal, [&] { return add(n); }));
 }
 
 inline ExprId Expressions::intern_list(Kind kind, std::uint8_t flags, const std::vector<ExprId>& parts) {
@@ -247,33 +245,22 @@ inline ExprId Expressions::intern_list(Kind kind, std::uint8_t flags, const std:
                       [](ExprId a, std::uint32_t b) { return index(a) == b; });
   };
   return static_cast<ExprId>(table_.find_or_add(hash, equal, [&] {
-    check_size();
     MICA_CHECK(parts.size() <= max_parts, limit, "a pattern has more than ", max_parts,
                " readings of a text: make it smaller, or its nested repetitions fewer");
     const auto begin = static_cast<std::uint32_t>(lists_.size());
     for (const ExprId part : parts) lists_.push_back(index(part));
-    nodes_.push_back({kind, flags, begin, static_cast<std::uint32_t>(parts.size()), 0, 0});
-    edges_.push_back(0);
-    known_.push_back(0);
-    return static_cast<std::uint32_t>(nodes_.size() - 1);
+    return add({kind, flags, begin, static_cast<std::uint32_t>(parts.size()), 0, 0});
   }));
 }
 
 inline ExprId Expressions::set(const ByteSet& bytes) {
   if (bytes.empty()) return ExprId::none;
-  // Equal sets have the same index: sets are few, and found by the words of a hash.
-  std::uint64_t hash = 7;
-  for (const std::uint64_t word : bytes.words()) hash = detail::mix(hash, word);
   const auto equal = [&](std::uint32_t id) {
     return nodes_[id].kind == Kind::set && sets_[nodes_[id].a] == bytes;
   };
-  return static_cast<ExprId>(table_.find_or_add(hash, equal, [&] {
-    check_size();
+  return static_cast<ExprId>(table_.find_or_add(detail::hash_of(bytes), equal, [&] {
     sets_.push_back(bytes);
-    nodes_.push_back({Kind::set, head_byte_flag, static_cast<std::uint32_t>(sets_.size() - 1), 0, 0, 0});
-    edges_.push_back(0);
-    known_.push_back(0);
-    return static_cast<std::uint32_t>(nodes_.size() - 1);
+    return add({Kind::set, head_byte_flag, static_cast<std::uint32_t>(sets_.size() - 1), 0, 0, 0});
   }));
 }
 
@@ -349,9 +336,9 @@ inline ExprId Expressions::cat(ExprId a, ExprId b) {
   return intern({Kind::cat, flags, index(a), index(b), 0, 0});
 }
 
-inline ExprId Expressions::cat(std::initializer_list<ExprId> parts) {
+inline ExprId Expressions::cat(std::span<const ExprId> parts) {
   ExprId out = ExprId::empty;
-  for (const ExprId* part = parts.end(); part != parts.begin();) out = cat(*--part, out);
+  for (std::size_t i = parts.size(); i > 0; --i) out = cat(parts[i - 1], out);
   return out;
 }
 
@@ -659,59 +646,13 @@ inline ByteSet Expressions::find_edges(ExprId e) {
 inline const ByteSet& Expressions::edges(ExprId e) {
   if (edges_[index(e)] == 0) {
     const ByteSet found = find_edges(e);
-    std::uint64_t hash = 0;
-    for (const std::uint64_t word : found.words()) hash = detail::mix(hash, word);
-    auto& same = edge_index_[hash];
-    const auto known =
-        std::find_if(same.begin(), same.end(), [&](std::uint32_t i) { return edge_sets_[i] == found; });
-    if (known != same.end()) {
-      edges_[index(e)] = *known;
-    } else {
+    const auto equal = [&](std::uint32_t i) { return edge_sets_[i] == found; };
+    edges_[index(e)] = edge_table_.find_or_add(detail::hash_of(found), equal, [&] {
       edge_sets_.push_back(found);
-      same.push_back(static_cast<std::uint32_t>(edge_sets_.size() - 1));
-      edges_[index(e)] = same.back();
-    }
+      return static_cast<std::uint32_t>(edge_sets_.size() - 1);
+    });
   }
   return edge_sets_[edges_[index(e)]];
-}
-
-/// A lower bound of the bytes of an accepted text; of an expression without calls.
-inline std::uint32_t Expressions::shortest(ExprId e) {
-  if (nullable(e)) return 0;
-  shortest_.resize(nodes_.size(), unlimited);
-  if (shortest_[index(e)] != unlimited) return shortest_[index(e)];
-  const Node& n = node(e);
-  std::uint64_t out = 1;
-  switch (n.kind) {
-    case Kind::cat:
-      out = 0;
-      for (ExprId at = e;; at = static_cast<ExprId>(node(at).b)) {
-        const bool more = node(at).kind == Kind::cat && shortest_[index(at)] == unlimited;
-        out += shortest(more ? static_cast<ExprId>(node(at).a) : at);
-        if (!more) break;
-      }
-      break;
-    case Kind::repeat:
-      out = std::uint64_t{n.min} * shortest(static_cast<ExprId>(n.a));
-      break;
-    case Kind::table:
-      out = unlimited;
-      for (std::uint32_t i = n.a; i < n.b; ++i)
-        out = std::min<std::uint64_t>(out, branches_[i].size - n.min + shortest(branches_[i].then));
-      break;
-    case Kind::alt:
-      out = unlimited;
-      for (const std::uint32_t part : list(n))
-        out = std::min<std::uint64_t>(out, shortest(static_cast<ExprId>(part)));
-      break;
-    case Kind::both:
-      for (const std::uint32_t part : list(n))
-        out = std::max<std::uint64_t>(out, shortest(static_cast<ExprId>(part)));
-      break;
-    default:
-      break;
-  }
-  return shortest_[index(e)] = static_cast<std::uint32_t>(std::min<std::uint64_t>(out, unlimited - 1));
 }
 
 inline bool Expressions::accepts_some(ExprId e) {

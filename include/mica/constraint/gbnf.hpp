@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grammars in GBNF, the format of llama.cpp, as languages. Where GBNF names a token, the language has the bytes
-// of the token, so that other tokens with the same bytes are allowed too.
+// Grammars in GBNF, the format of llama.cpp, as languages. Where GBNF names a token, the language has the
+// bytes of the token, so that other tokens with the same bytes are allowed too.
 //
 //   root   ::= "[" digits ("," digits)* "]"   # a comment
 //   digits ::= [0-9]{1,3}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The constraint of a language: tokens are allowed while their bytes keep the text within it. A mask is found
-// by a walk over the vocabulary, in which each node of the trie has a state of the recognizer; tokens for free
-// text are allowed as a whole where every character leads to the same state (token_trie.hpp).
+// by a walk over the vocabulary, in which each node of the trie has a state of the recognizer; tokens for
+// free text are allowed as a whole where every character leads to the same state (token_trie.hpp).
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -85,8 +85,8 @@ class Grammar {
   // Specific to Grammar
   /// Whether the text may end here.
   [[nodiscard]] bool accepts() const noexcept { return maker_->recognizer().accepts(states_.back()); }
-  /// Advances by bytes that are no token's; false, and nothing changed, where they are not allowed. They count
-  /// as one token for rewind().
+  /// Advances by bytes that are no token's; false, and nothing changed, where they are not allowed. They
+  /// count as one token for rewind().
   [[nodiscard]] bool advance(std::string_view bytes) noexcept {
     StateId next = StateId::dead;
     const bool known = guarded([&] {

@@ -123,10 +123,9 @@ class Recognizer {
   std::vector<Stack> stacks_;
   std::vector<Classes> classes_;
   std::vector<std::uint32_t> targets_;
-  detail::InternTable state_table_, stack_table_, kernel_table_;
+  detail::InternTable state_table_, stack_table_, kernel_table_, class_table_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> kernels_;  // of items_: begin, size
   std::vector<StateId> kernel_states_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> class_index_;
   std::vector<ByteSet> class_edges_;
   std::unordered_map<RuleId, ExprId> bodies_;
   StateId start_ = StateId::dead;
@@ -295,23 +294,19 @@ inline StateId Recognizer::intern_state(std::vector<Item>& open, bool accepts) {
 }
 
 inline std::uint32_t Recognizer::intern_classes(const ByteSet& edges) {
-  std::uint64_t hash = 5;
-  for (const std::uint64_t word : edges.words()) hash = detail::mix(hash, word);
-  auto& candidates = class_index_[hash];
-  for (const std::uint32_t id : candidates) {
-    if (class_edges_[id] == edges) return id;
-  }
-  Classes classes{};
-  std::uint32_t current = 0;
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    if (byte > 0 && edges.contains(static_cast<std::uint8_t>(byte))) ++current;
-    classes.of[byte] = static_cast<std::uint8_t>(current);
-  }
-  classes.count = current + 1;
-  classes_.push_back(classes);
-  class_edges_.push_back(edges);
-  candidates.push_back(static_cast<std::uint32_t>(classes_.size() - 1));
-  return candidates.back();
+  const auto equal = [&](std::uint32_t id) { return class_edges_[id] == edges; };
+  return class_table_.find_or_add(detail::hash_of(edges), equal, [&] {
+    Classes classes{};
+    std::uint32_t current = 0;
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      if (byte > 0 && edges.contains(static_cast<std::uint8_t>(byte))) ++current;
+      classes.of[byte] = static_cast<std::uint8_t>(current);
+    }
+    classes.count = current + 1;
+    classes_.push_back(classes);
+    class_edges_.push_back(edges);
+    return static_cast<std::uint32_t>(classes_.size() - 1);
+  });
 }
 
 inline Recognizer::OneByte Recognizer::only_byte(StateId state) {

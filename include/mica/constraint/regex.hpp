@@ -13,11 +13,13 @@
 #include "mica/constraint/detail/pattern_reader.hpp"
 #include "mica/constraint/detail/regex_tree.hpp"
 #include "mica/constraint/expressions.hpp"
+#include "mica/constraint/rules.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -344,6 +346,13 @@ inline CodePoints RegexParser::property(std::size_t begin) {
 [[nodiscard]] inline ExprId parse_regex(std::string_view pattern, Expressions& expressions,
                                         const RegexOptions& options = {}) {
   return detail::RegexParser(pattern, expressions, options).parse();
+}
+
+/// The same as a language.
+[[nodiscard]] inline Language regex_language(std::string_view pattern, const RegexOptions& options = {}) {
+  Language out{std::make_unique<Expressions>(), std::make_unique<FixedRules>(), ExprId::none};
+  out.start = parse_regex(pattern, *out.expressions, options);
+  return out;
 }
 
 }  // namespace mica::constraint

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of a grammar, and a grammar as a whole: its expressions, its rules, and where it begins. Rules may
-// be made when they are first called, so that a grammar with parameters (the names that an object has already)
-// costs only what a text uses.
+// The rules of a grammar, and a grammar as a whole: its expressions, its rules, and where it begins. Rules
+// may be made when they are first called, so that a grammar with parameters (the names that an object has
+// already) costs only what a text uses.
 #pragma once
 
 #include "mica/constraint/expressions.hpp"
@@ -13,8 +13,8 @@
 
 namespace mica::constraint {
 
-/// The bodies of rules. body() is called once for each rule that a text reaches; each body accepts a text, and
-/// no rule calls itself before a byte (left recursion). May raise, as the functions of Expressions do.
+/// The bodies of rules. body() is called once for each rule that a text reaches; each body accepts a text,
+/// and no rule calls itself before a byte (left recursion). May raise, as the functions of Expressions do.
 class Rules {
  public:
   virtual ~Rules() = default;

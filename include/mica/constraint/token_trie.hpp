@@ -197,25 +197,17 @@ struct Character {
   std::uint32_t code_point = 0;
 };
 [[nodiscard]] inline Character first_character(std::string_view text) noexcept {
-  if (text.empty()) return {};
-  const auto lead = static_cast<std::uint8_t>(text[0]);
-  if (lead < 0x80) return {1, lead};
-  const std::size_t n = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < n) return {};
-  std::uint32_t code_point = lead & (0xFFU >> (n + 1));
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto byte = static_cast<std::uint8_t>(text[i]);
-    if ((byte & 0xC0) != 0x80) return {};
-    code_point = code_point << 6 | (byte & 0x3F);
-  }
-  constexpr std::uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const std::size_t n = text::utf8_sequence_bytes(text);
+  if (n == 0) return {};
+  std::uint32_t code_point = static_cast<std::uint8_t>(text[0]) & (n == 1 ? 0x7FU : 0xFFU >> (n + 1));
+  for (std::size_t i = 1; i < n; ++i)
+    code_point = code_point << 6 | (static_cast<std::uint8_t>(text[i]) & 0x3F);
   const bool surrogate = code_point >= 0xD800 && code_point <= 0xDFFF;
-  if (code_point < smallest[n] || code_point > 0x10FFFF || surrogate) return {};
-  return {n, code_point};
+  return surrogate ? Character{} : Character{n, code_point};
 }
 
-/// Characters that a JSON string has as they are, except those that some grammars exclude: DEL, and the line ends of
-/// Unicode, which are no `.` of a regular expression.
+/// Characters that a JSON string has as they are, except those that some grammars exclude: DEL, and the line
+/// ends of Unicode, which are no `.` of a regular expression.
 [[nodiscard]] inline bool is_string_character(std::uint32_t c) noexcept {
   return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
 }

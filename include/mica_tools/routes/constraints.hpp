@@ -46,8 +46,8 @@ inline void constrain_to_json(Job& job, const std::string& place) {
   constrain_to_schema(job, Json{{"type", "object"}}, place);
 }
 
-/// Reads a format of OpenAI's APIs: text, json_object, or json_schema, whose schema is in the field of this name in
-/// chat completions, and beside the type in responses. A schema is always enforced, `strict` or not.
+/// Reads a format of OpenAI's APIs: text, json_object, or json_schema, whose schema is in the field of this
+/// name in chat completions, and beside the type in responses. A schema is always enforced, `strict` or not.
 inline void read_format(const Json& given, const std::string& place, Job& job) {
   Fields format(given, place);
   const std::string type = format.need_text("type");
@@ -70,8 +70,8 @@ inline void read_format(const Json& given, const std::string& place, Job& job) {
   format.refuse_others();
 }
 
-/// Reads llama-server's `grammar`, in GBNF, into a job whose model is set. Raises Refusal: invalid, with line and
-/// column; option for what is not supported.
+/// Reads llama-server's `grammar`, in GBNF, into a job whose model is set. Raises Refusal: invalid, with line
+/// and column; option for what is not supported.
 inline void read_grammar(Fields& fields, Job& job) {
   const std::string text = fields.text("grammar").value_or("");
   if (text.empty()) return;

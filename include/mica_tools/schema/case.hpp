@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case: one way in which a value can meet its schemas, keyword by keyword. A need is what a value must meet:
-// a set of schemas, each with its sign. cases.hpp turns a need into cases; json_rules.hpp turns cases into
-// expressions.
+// A case: one way in which a value can meet its schemas, keyword by keyword. A need is what a value must
+// meet: a set of schemas, each with its sign. cases.hpp turns a need into cases; json_rules.hpp turns cases
+// into expressions.
 //
 //   {"anyOf": [{"type": "string"}, {"minimum": 1}]}      two cases: strings; all but numbers below 1
 #pragma once
@@ -90,6 +90,15 @@ struct Unevaluated {
   Literal value;
   std::uint32_t scopes = 0;  // within which it stands itself: it evaluates all that is left
 };
+/// Adds the literals of unevaluated keywords whose scopes are not among those that are evaluated.
+inline void add_unevaluated(const std::vector<Unevaluated>& all, std::uint32_t evaluated, Literals& out) {
+  for (std::size_t i = all.size(); i > 0; --i) {  // inner ones are later
+    const Unevaluated& each = all[i - 1];
+    if ((evaluated & each.scope) != 0) continue;
+    out.push_back(each.value);
+    evaluated |= each.scopes;
+  }
+}
 /// A member that must be there: one whose name is none of `names`, matches none of `patterns` but `pattern`,
 /// and whose value meets the literal; or whose name does, with `is_name`.
 struct Obligation {

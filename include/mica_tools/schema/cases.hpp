@@ -40,6 +40,10 @@ class Cases {
   [[nodiscard]] bool meets(const Json& value, Literal literal, int depth = 0);
   /// The literals of a member of an object; nothing where it cannot be there.
   [[nodiscard]] std::optional<Literals> member(const ObjectNeed& object, const std::string& name);
+  /// The same of a name that no keyword lists, where name is null; matches(pattern): whether it has the
+  /// pattern. Without what `members` and `names` say.
+  template <class Matches>
+  [[nodiscard]] Literals member(const ObjectNeed& object, const std::string* name, Matches&& matches);
   /// Names that keywords of the object list, in their order.
   [[nodiscard]] std::vector<std::string> names(const ObjectNeed& object) const;
   [[nodiscard]] Document& document() noexcept { return document_; }
@@ -104,6 +108,7 @@ class Cases {
   std::map<Literals, NeedId> ids_;
   static constexpr std::size_t max_looks = 5'000'000;  // of disjoint(), in all cases: about half a second
   std::size_t looks_ = 0;
+  std::unordered_map<SchemaId, Meaning> meanings_;                                    // for meets()
   std::unordered_map<const Json*, std::vector<std::pair<std::uint64_t, bool>>> met_;  // by literal
   std::unordered_map<std::uint64_t, bool> disjoint_;  // what was found, by both schemas
 };
@@ -470,7 +475,8 @@ inline void Cases::finish(Open open, std::vector<Open>& todo, std::vector<Case>&
   out.push_back(std::move(at));
 }
 
-/// Copies the case for each member that can meet its next obligation, and for others; false where none is left.
+/// Copies the case for each member that can meet its next obligation, and for others; false where none is
+/// left.
 inline bool Cases::split_obligation(const Open& open, std::vector<Open>& todo) {
   const auto& all = open.at.object.obligations;
   const auto next = std::find_if(all.begin(), all.end(), [](const Obligation& o) { return !o.by_other; });
@@ -525,38 +531,37 @@ inline std::vector<std::string> Cases::names(const ObjectNeed& object) const {
 
 inline std::optional<Literals> Cases::member(const ObjectNeed& object, const std::string& name) {
   if (has(object.forbidden, name)) return std::nullopt;
-  Literals out;
-  std::uint32_t evaluated = 0;  // scopes in which a keyword has the name
-  for (const MemberGroup& group : object.groups) {
-    bool covered = false;
-    if (group.properties != nullptr) {
-      if (const Json* const value = document_.member(*group.properties, name)) {
-        out.push_back({child(group.schema, *value, "properties")});
-        covered = true;
-      }
-    }
-    if (group.patterns != nullptr) {
-      for (const auto& [pattern, value] : group.patterns->items()) {
-        if (!strings_.matches(pattern, name)) continue;
-        out.push_back({child(group.schema, value, "patternProperties")});
-        covered = true;
-      }
-    }
-    if (!covered && group.others) out.push_back(*group.others);
-    if (covered || group.others) evaluated |= group.scopes;
-  }
-  for (std::size_t i = object.unevaluated.size(); i > 0; --i) {  // inner ones are later
-    const Unevaluated& each = object.unevaluated[i - 1];
-    if ((evaluated & each.scope) != 0) continue;
-    out.push_back(each.value);
-    evaluated |= each.scopes;
-  }
+  Literals out =
+      member(object, &name, [&](const std::string& pattern) { return strings_.matches(pattern, name); });
   for (const auto& [member, literal] : object.members) {
     if (member == name) out.push_back(literal);
   }
   for (const Literal literal : object.names) {
     if (!meets(Json(name), literal)) return std::nullopt;
   }
+  return out;
+}
+
+template <class Matches>
+Literals Cases::member(const ObjectNeed& object, const std::string* name, Matches&& matches) {
+  Literals out;
+  std::uint32_t evaluated = 0;  // scopes in which a keyword has the name
+  for (const MemberGroup& group : object.groups) {
+    const Json* const value =
+        name == nullptr || group.properties == nullptr ? nullptr : document_.member(*group.properties, *name);
+    bool covered = value != nullptr;
+    if (covered) out.push_back({child(group.schema, *value, "properties")});
+    if (group.patterns != nullptr) {
+      for (auto at = group.patterns->begin(); at != group.patterns->end(); ++at) {
+        if (!matches(at.key())) continue;
+        out.push_back({child(group.schema, *at, "patternProperties")});
+        covered = true;
+      }
+    }
+    if (!covered && group.others) out.push_back(*group.others);
+    if (covered || group.others) evaluated |= group.scopes;
+  }
+  add_unevaluated(object.unevaluated, evaluated, out);
   return out;
 }
 
@@ -577,7 +582,9 @@ inline bool Cases::meets(const Json& value, Literal literal, int depth) {
              ": references go in a circle, or too deep");
   if (keywords_.has_unevaluated(id))
     refuse("unevaluatedProperties", document_.place(id), "beside enum, const or propertyNames");
-  const Meaning meaning = keywords_.meets(id, 0, 1);
+  auto known = meanings_.find(id);
+  if (known == meanings_.end()) known = meanings_.emplace(id, keywords_.meets(id, 0, 1)).first;
+  const Meaning& meaning = known->second;
   const auto good = [&] {
     if (meaning.value != nullptr && value != *meaning.value) return false;
     if (meaning.values != nullptr && !is_among(*meaning.values, value)) return false;

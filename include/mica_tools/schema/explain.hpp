@@ -106,8 +106,8 @@ void for_each_part(const Json& schema, const std::string& place, Add&& add) {
 
 }  // namespace detail
 
-/// Lists the keywords of a schema, and says whether the schema is enforced. Raises ErrorCode::usage for a text that is
-/// no JSON.
+/// Lists the keywords of a schema, and says whether the schema is enforced. Raises ErrorCode::usage for a
+/// text that is no JSON.
 [[nodiscard]] inline Explanation explain(std::string_view text, const SchemaOptions& options = {}) {
   Explanation out;
   const Json json = io::parse_json<Json>(text, "schema", ErrorCode::usage);

@@ -26,8 +26,9 @@ namespace detail {
          "0-9])|"
          "23:59:60(?:\\.[0-9]+)?[zZ])";
 }
-/// RFC 1123: labels of letters and digits, with hyphens within; 63 at most in each, 253 in all. Limit: labels with
-/// "--" at their third place are for encodings of other scripts, which no expression can check; they are refused.
+/// RFC 1123: labels of letters and digits, with hyphens within; 63 at most in each, 253 in all. Limit: labels
+/// with "--" at their third place are for encodings of other scripts, which no expression can check; they are
+/// refused.
 [[nodiscard]] inline std::string host_pattern() {
   const std::string end = "[a-zA-Z0-9]", any = "[a-zA-Z0-9-]";
   const std::string tail = "(?:" + any + "{0,58}" + end + ")";

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,8 +44,8 @@ class JsonRules final : public constraint::Rules {
   /// The texts of a schema of the document. Expands all needs that a value may reach, so that what is not
   /// supported is refused now. Raises ErrorCode::usage where no value meets the schema.
   [[nodiscard]] ExprId texts(SchemaId schema);
-  /// The number of a set of literals. Expands all needs that a value may reach, as texts() does. Nothing where
-  /// no value meets them.
+  /// The number of a set of literals. Expands all needs that a value may reach, as texts() does. Nothing
+  /// where no value meets them.
   [[nodiscard]] std::optional<NeedId> need(Literals literals);
   /// The texts of a need that need() gave, or that is a member of one of its shapes.
   [[nodiscard]] ExprId texts_of(NeedId need) { return call(need); }
@@ -81,7 +82,7 @@ class JsonRules final : public constraint::Rules {
   void reach(NeedId need);
   template <class F>
   void for_each_item_need(const ArrayShape& shape, F&& f);
-  [[nodiscard]] ExprId value_of(const Json& value, int depth);
+  [[nodiscard]] ExprId value_of(const Json& value);
   [[nodiscard]] ExprId value_body(NeedId need);
 
   // Objects
@@ -120,8 +121,8 @@ class JsonRules final : public constraint::Rules {
   ExprId space_ = ExprId::empty, after_comma_ = ExprId::empty, after_colon_ = ExprId::empty;
   std::vector<Numbers32> rules_;
   std::map<Numbers32, RuleId> rule_ids_;
-  std::vector<ObjectShape> objects_;
-  std::vector<ArrayShape> arrays_;
+  std::vector<const ObjectShape*> objects_;           // of shapes_
+  std::deque<ArrayShape> arrays_;                     // stay where they are
   std::vector<std::vector<std::string>> listed_;      // of each array: values of unique items
   std::map<NeedId, std::vector<ExprId>> structured_;  // of each need: texts of its arrays and objects
   std::map<NeedId, bool> reached_;
@@ -156,7 +157,8 @@ inline std::optional<NeedId> JsonRules::need(Literals literals) {
   return found;
 }
 
-/// Calls f(need) for all needs that an item can have: each counted literal is met, not met, or does not matter.
+/// Calls f(need) for all needs that an item can have: each counted literal is met, not met, or does not
+/// matter.
 template <class F>
 void JsonRules::for_each_item_need(const ArrayShape& shape, F&& f) {
   for (std::uint64_t k = 0; k <= shape.first.size() && k < shape.count.max; ++k) {
@@ -215,37 +217,36 @@ inline ExprId JsonRules::body(RuleId rule, Expressions& /*expressions*/) {
 }
 
 /// A given value as JSON text.
-inline ExprId JsonRules::value_of(const Json& value, int depth) {
+inline ExprId JsonRules::value_of(const Json& value) {
   if (!value.is_structured()) return x_.literal(strings_.texts_of(value)[0]);
   const bool object = value.is_object();
-  ExprId out = x_.literal(object ? "{" : "[");
-  bool first = true;
+  std::vector<ExprId> parts = {x_.literal(object ? "{" : "["), space_};
   for (auto at = value.begin(); at != value.end(); ++at) {
-    if (!first) out = x_.cat({out, space_, x_.literal(","), after_comma_});
-    if (first) out = x_.cat(out, space_);
+    if (at != value.begin()) parts.insert(parts.end(), {space_, x_.literal(","), after_comma_});
     if (object)
-      out = x_.cat({out, x_.literal(strings_.names_of(at.key())[0]), space_, x_.literal(":"), after_colon_});
-    out = x_.cat(out, value_of(*at, depth + 1));
-    first = false;
+      parts.insert(parts.end(),
+                   {x_.literal(strings_.names_of(at.key())[0]), space_, x_.literal(":"), after_colon_});
+    parts.push_back(value_of(*at));
   }
-  return x_.cat({out, space_, x_.literal(object ? "}" : "]")});
+  parts.insert(parts.end(), {space_, x_.literal(object ? "}" : "]")});
+  return x_.cat(parts);
 }
 
 inline ExprId JsonRules::value_body(NeedId need) {
   const auto known = structured_.find(need);
   if (known != structured_.end()) return x_.alt(known->second);
   std::vector<ExprId> parts;
-  for (const Shape& shape : std::vector<Shape>(shapes_.of(need))) {
+  for (const Shape& shape : shapes_.of(need)) {
     parts.push_back(shape.scalar);
     for (const Json* value : shape.values) {
       if (in_order()) {
-        parts.push_back(value_of(*value, 0));
+        parts.push_back(value_of(*value));
       } else if (const auto given = cases_.intern({{document_.schema_of(*value)}})) {
         parts.push_back(call(*given));
       }
     }
     if (shape.object) {
-      objects_.push_back(*shape.object);
+      objects_.push_back(&*shape.object);
       parts.push_back(object_start(objects_.size() - 1));
     }
     if (shape.array) {
@@ -263,7 +264,7 @@ inline ExprId JsonRules::value_body(NeedId need) {
 // Objects
 
 inline ExprId JsonRules::object_start(std::size_t shape) {
-  const ObjectShape& object = objects_[shape];
+  const ObjectShape& object = *objects_[shape];
   Numbers32 state = {static_cast<std::uint32_t>(Kind::object), static_cast<std::uint32_t>(shape), 0, 0};
   state.resize(in_order() ? 5 : 4 + std::max<std::size_t>(1, (object.named.size() + 31) / 32));
   const ExprId close = x_.literal("}");
@@ -310,7 +311,7 @@ inline JsonRules::Numbers32 JsonRules::with_member(const ObjectShape& shape, Num
 }
 
 inline ExprId JsonRules::object_body(const Numbers32& state) {
-  const ObjectShape shape = objects_[state[1]];  // a copy: the list grows
+  const ObjectShape& shape = *objects_[state[1]];
   const bool first = (state[0] & first_flag) != 0;
   const ExprId next = members(shape, state);
   if (first) return next;
@@ -376,7 +377,7 @@ inline std::uint32_t JsonRules::places(const ArrayShape& shape) const {
 }
 
 inline void JsonRules::check_array(std::size_t index) {
-  const ArrayShape shape = arrays_[index];
+  const ArrayShape& shape = arrays_[index];
   const auto place = [&] {
     return document_.place(shape.counted.empty() ? shape.unique_at : shape.counted[0].value.schema);
   };
@@ -404,7 +405,7 @@ inline void JsonRules::check_array(std::size_t index) {
 }
 
 inline ExprId JsonRules::array_start(std::size_t index) {
-  const ArrayShape shape = arrays_[index];
+  const ArrayShape& shape = arrays_[index];
   if (shape.count.empty()) return ExprId::none;
   Numbers32 state = {static_cast<std::uint32_t>(Kind::array), static_cast<std::uint32_t>(index), 0};
   state.resize(3 + shape.counted.size());
@@ -426,7 +427,7 @@ inline bool JsonRules::array_may_end(const ArrayShape& shape, const Numbers32& s
 
 /// The needs of one more item, and the state after it.
 inline std::vector<JsonRules::Alternative> JsonRules::next_items(const Numbers32& state) {
-  const ArrayShape shape = arrays_[state[1]];
+  const ArrayShape& shape = arrays_[state[1]];
   std::vector<Alternative> out;
   if (shape.count.max != no_max && state[2] >= shape.count.max) return out;
   const Literals base = state[2] < shape.first.size() ? shape.first[state[2]] : shape.others;
@@ -457,7 +458,7 @@ inline std::vector<JsonRules::Alternative> JsonRules::next_items(const Numbers32
 
 /// Whether an array of counted items can still become complete.
 inline bool JsonRules::can_end(const Numbers32& from) {
-  const ArrayShape shape = arrays_[from[1]];
+  const ArrayShape& shape = arrays_[from[1]];
   Numbers32 key = from;
   key[0] = static_cast<std::uint32_t>(Kind::array);
   const auto known = can_end_.find(key);
@@ -477,7 +478,7 @@ inline bool JsonRules::can_end(const Numbers32& from) {
 }
 
 inline ExprId JsonRules::array_body(const Numbers32& state) {
-  const ArrayShape shape = arrays_[state[1]];
+  const ArrayShape& shape = arrays_[state[1]];
   const ExprId next = shape.unique ? unique_items(state) : items(state);
   if ((state[0] & first_flag) != 0) return next;
   std::vector<ExprId> parts;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the keywords of one schema. As something that a value meets, it is edits that all apply, and splits, of
-// which one alternative each applies. As something that a value does not meet, it is one split: a violation of
-// one keyword.
+// Reads the keywords of one schema. As something that a value meets, it is edits that all apply, and splits,
+// of which one alternative each applies. As something that a value does not meet, it is one split: a
+// violation of one keyword.
 #pragma once
 
 #include "mica_tools/schema/edit.hpp"
@@ -36,16 +36,16 @@ struct Meaning {
   bool nothing = false;  // met by no value
 };
 
-/// Reads keywords of a document. Keywords that are neither known nor annotations are none: JSON Schema ignores
-/// them. Raises for values that a keyword cannot have (usage) and for keywords that are not enforced
+/// Reads keywords of a document. Keywords that are neither known nor annotations are none: JSON Schema
+/// ignores them. Raises for values that a keyword cannot have (usage) and for keywords that are not enforced
 /// (unsupported), each with its place.
 class Keywords {
  public:
   Keywords(Document& document, Strings& strings, const SchemaOptions& options)
       : document_(document), strings_(strings), options_(options) {}
 
-  /// The meaning where the value meets the schema. scope: a new bit for unevaluated keywords, 0 if there is none
-  /// left; scopes: those within which the schema stands.
+  /// The meaning where the value meets the schema. scope: a new bit for unevaluated keywords, 0 if there is
+  /// none left; scopes: those within which the schema stands.
   [[nodiscard]] Meaning meets(SchemaId id, std::uint32_t scopes, std::uint32_t scope);
   /// The alternatives where it does not; none: every value meets it.
   [[nodiscard]] Split fails(SchemaId id);

@@ -124,15 +124,17 @@ class Shapes {
   struct NameClass {
     ExprId names;
     std::uint64_t found;
+
+    /// Whether they match one of the object's patterns.
+    [[nodiscard]] bool matches(const std::vector<std::string>& patterns, const std::string& pattern) const {
+      return (found >> (std::find(patterns.begin(), patterns.end(), pattern) - patterns.begin()) & 1) != 0;
+    }
   };
   void add_class(const ObjectNeed& need, const std::vector<std::string>& patterns, const NameClass& of,
                  ObjectShape& out);
   [[nodiscard]] ExprId obliged_names(const Obligation& obligation, const std::vector<std::string>& patterns,
                                      const NameClass& of, ExprId names, Literals& value);
   [[nodiscard]] std::vector<std::string> patterns_of(const ObjectNeed& need) const;
-  [[nodiscard]] std::optional<Literals> other_member(const ObjectNeed& need,
-                                                     const std::vector<std::string>& patterns,
-                                                     std::size_t found);
   [[nodiscard]] std::optional<ArrayShape> array_of(const ArrayNeed& need);
   [[nodiscard]] Literals item_of(const ArrayNeed& need, std::uint64_t i);
   void prune(Shape& shape);
@@ -317,8 +319,8 @@ inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::st
 
 inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::string>& patterns,
                               const NameClass& of, ObjectShape& out) {
-  const auto literals = other_member(need, patterns, of.found);
-  const auto member = literals ? cases_.intern(*literals) : std::nullopt;
+  const auto member = cases_.intern(cases_.member(
+      need, nullptr, [&](const std::string& pattern) { return of.matches(patterns, pattern); }));
   if (!member) return;
   out.others.push_back({of.names, *member});
   for (std::uint32_t met = 1; met < 1U << need.obligations.size(); ++met) {
@@ -335,13 +337,10 @@ inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::str
 /// The names of a class with which a member can meet an obligation; adds what its value must meet then.
 inline ExprId Shapes::obliged_names(const Obligation& obligation, const std::vector<std::string>& patterns,
                                     const NameClass& of, ExprId names, Literals& value) {
-  const auto matches = [&](const std::string& pattern) {
-    return (of.found >> (std::find(patterns.begin(), patterns.end(), pattern) - patterns.begin()) & 1) != 0;
-  };
-  if (!obligation.pattern.empty() && !matches(obligation.pattern)) return ExprId::none;
+  if (!obligation.pattern.empty() && !of.matches(patterns, obligation.pattern)) return ExprId::none;
   if (obligation.patterns != nullptr) {
     for (auto at = obligation.patterns->begin(); at != obligation.patterns->end(); ++at) {
-      if (matches(at.key())) return ExprId::none;
+      if (of.matches(patterns, at.key())) return ExprId::none;
     }
   }
   std::vector<constraint::Branch> listed;
@@ -355,32 +354,6 @@ inline ExprId Shapes::obliged_names(const Obligation& obligation, const std::vec
   return names;
 }
 
-/// As Cases::member(), of a name that only patterns can have.
-inline std::optional<Literals> Shapes::other_member(const ObjectNeed& need,
-                                                    const std::vector<std::string>& patterns,
-                                                    std::size_t found) {
-  Literals out;
-  std::uint32_t evaluated = 0;
-  for (const MemberGroup& group : need.groups) {
-    bool covered = false;
-    for (std::size_t i = 0; group.patterns != nullptr && i < patterns.size(); ++i) {
-      const auto at = (found >> i & 1) != 0 ? group.patterns->find(patterns[i]) : group.patterns->end();
-      if (at == group.patterns->end()) continue;
-      out.push_back({cases_.child(group.schema, *at, "patternProperties")});
-      covered = true;
-    }
-    if (!covered && group.others) out.push_back(*group.others);
-    if (covered || group.others) evaluated |= group.scopes;
-  }
-  for (std::size_t i = need.unevaluated.size(); i > 0; --i) {  // inner ones are later
-    const Unevaluated& each = need.unevaluated[i - 1];
-    if ((evaluated & each.scope) != 0) continue;
-    out.push_back(each.value);
-    evaluated |= each.scopes;
-  }
-  return out;
-}
-
 // Arrays
 
 inline Literals Shapes::item_of(const ArrayNeed& need, std::uint64_t i) {
@@ -392,12 +365,7 @@ inline Literals Shapes::item_of(const ArrayNeed& need, std::uint64_t i) {
     if (!first && group.others) out.push_back(*group.others);
     if (first || group.others) evaluated |= group.scopes;
   }
-  for (std::size_t k = need.unevaluated.size(); k > 0; --k) {  // inner ones are later
-    const Unevaluated& each = need.unevaluated[k - 1];
-    if ((evaluated & each.scope) != 0) continue;
-    out.push_back(each.value);
-    evaluated |= each.scopes;
-  }
+  add_unevaluated(need.unevaluated, evaluated, out);
   for (const auto& [place, literal] : need.items) {
     if (place == i) out.push_back(literal);
   }

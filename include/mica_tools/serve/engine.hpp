@@ -302,7 +302,7 @@ inline SlotResult Engine::restore_slot(std::size_t slot, const std::string& path
 }
 
 inline alloc::Booking Engine::booked(budget::Account account, std::uint64_t bytes) const {
-  auto booking = alloc::Booking::make(alloc::Budgeted<alloc::Huge>(ledger_, account), account, bytes);
+  auto booking = alloc::Booking::make(&ledger_, account, bytes);
   MICA_CHECK(booking, budget, "a constraint needs ", bytes, " bytes, the memory budget has ", ledger_.left());
   return *std::move(booking);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An open table of ids that finds a value by its content. The values are elsewhere, by id; nothing is removed.
+// An open table of ids that finds a value by its content. The values are elsewhere, by id; nothing is
+// removed.
 #pragma once
+
+#include "mica/constraint/byte_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <utility>
 #include <vector>
 
 namespace mica::constraint::detail {
@@ -15,8 +18,9 @@ namespace mica::constraint::detail {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15U;  // 2^64 / golden ratio
   return hash ^ hash >> 32;
 }
-[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t hash, std::span<const std::uint32_t> words) noexcept {
-  for (const std::uint32_t word : words) hash = mix(hash, word);
+[[nodiscard]] constexpr std::uint64_t hash_of(const ByteSet& bytes) noexcept {
+  std::uint64_t hash = 7;
+  for (const std::uint64_t word : bytes.words()) hash = mix(hash, word);
   return hash;
 }
 

@@ -3,6 +3,7 @@
 // The masks and the forced tokens of the states of a language, kept for the next time.
 #pragma once
 
+#include "mica/alloc/booking.hpp"
 #include "mica/base/error.hpp"
 #include "mica/budget/account.hpp"
 #include "mica/budget/ledger.hpp"
@@ -24,7 +25,8 @@
 
 namespace mica::constraint::detail {
 
-/// Masks of a language over a vocabulary. Functions raise what Recognizer::step() raises. One thread at a time.
+/// Masks of a language over a vocabulary. Functions raise what Recognizer::step() raises. One thread at a
+/// time.
 class MaskMaker {
  public:
   static constexpr std::size_t kept_masks = 32;
@@ -33,7 +35,7 @@ class MaskMaker {
             budget::Ledger* ledger)
       : tokens_(std::move(tokens)),
         limits_(limits),
-        booked_(ledger, limits.max_bytes),
+        booked_(booked(ledger, limits.max_bytes)),
         language_(std::move(language)),
         recognizer_(language_, limits) {}
 
@@ -65,25 +67,12 @@ class MaskMaker {
   [[nodiscard]] std::vector<TokenId> forced(StateId state);
 
  private:
-  /// Bytes in a ledger.
-  class Booked {
-   public:
-    Booked(budget::Ledger* ledger, std::size_t bytes) : ledger_(ledger), bytes_(bytes) {
-      MICA_CHECK(ledger == nullptr || ledger->book(budget::Account::logits, bytes), budget,
-                 "a grammar needs ", bytes, " bytes for its states, the budget has ", ledger->left(),
-                 ": give it more, or the grammar a smaller limit");
-    }
-    Booked(const Booked&) = delete;
-    Booked& operator=(const Booked&) = delete;
-    ~Booked() {
-      if (ledger_ != nullptr) ledger_->release(budget::Account::logits, bytes_);
-    }
-
-   private:
-    budget::Ledger* ledger_;
-    std::size_t bytes_;
-  };
-
+  [[nodiscard]] static alloc::Booking booked(budget::Ledger* ledger, std::size_t bytes) {
+    auto booking = alloc::Booking::make(ledger, budget::Account::logits, bytes);
+    MICA_CHECK(booking, budget, "a grammar needs ", bytes, " bytes for its states, the budget has ",
+               ledger->left(), ": give it more, or the grammar a smaller limit");
+    return *std::move(booking);
+  }
   void fill(StateId state, TokenMask& mask);
   [[nodiscard]] bool fill_by_likeness(StateId state, TokenMask& mask);
   void correct(StateId state, StateId like, TokenMask& mask);
@@ -100,7 +89,7 @@ class MaskMaker {
 
   std::shared_ptr<const TokenTrie> tokens_;
   Limits limits_;
-  Booked booked_;
+  alloc::Booking booked_;  // of the limit
   Language language_;
   Recognizer recognizer_;
   std::string failure_;
@@ -133,15 +122,18 @@ inline void MaskMaker::fill(StateId state, TokenMask& mask) {
   }
   if (!recognizer_.can_continue(state)) return;
   if (fill_by_slice(state, 0, mask) || fill_by_likeness(state, mask)) return;
-  if (!takes_all(state, tokens_->slices()[0]) && fill_by_slice(state, 1, mask)) return;
   const Slice& text = tokens_->slices()[0];
-  const bool all = takes_all(state, text);
-  if (all) mask |= text.up_to(Slice::max_characters);
-  walk(all ? text.others() : tokens_->all(), state, mask);
+  if (takes_all(state, text)) {
+    mask |= text.up_to(Slice::max_characters);
+    walk(text.others(), state, mask);
+  } else if (!fill_by_slice(state, 1, mask)) {
+    walk(tokens_->all(), state, mask);
+  }
 }
 
 /// A place where most characters lead to one state that is for free text: the first character of a name of
-/// which some are listed. The mask of that state is corrected where the two differ. False where there is none.
+/// which some are listed. The mask of that state is corrected where the two differ. False where there is
+/// none.
 inline bool MaskMaker::fill_by_likeness(StateId state, TokenMask& mask) {
   constexpr std::string_view samples = "xQ7-";  // of which the most frequent next state is the free one
   for (const char sample : samples) {
@@ -248,8 +240,8 @@ inline StateId MaskMaker::find_uniform(StateId state, const Slice& slice) {
   return alike ? target : StateId::dead;
 }
 
-/// Calls f(state) for the states after one character of the slice, until f() is false; also false where a character
-/// cannot follow.
+/// Calls f(state) for the states after one character of the slice, until f() is false; also false where a
+/// character cannot follow.
 template <class F>
 bool MaskMaker::for_each_next(StateId state, const Slice& slice, F&& f) {
   StateId before = StateId::dead;
@@ -298,8 +290,8 @@ bool MaskMaker::for_each_next(StateId state, const Slice& slice, F&& f) {
   return true;
 }
 
-/// Whether any number of characters of the slice can follow, whichever they are. A search over the states after
-/// them; what it finds is kept.
+/// Whether any number of characters of the slice can follow, whichever they are. A search over the states
+/// after them; what it finds is kept.
 inline bool MaskMaker::takes_all(StateId state, const Slice& slice) {
   static constexpr std::size_t max_states = 80;
   const auto known = takes_all_.find(state);

@@ -282,11 +282,8 @@ inline ExprId RegexAssertions::in_the_middle(const Part& part) {
   switch (part.kind) {
     case Kind::expression:
       return part.e;
-    case Kind::cat: {
-      ExprId out = ExprId::empty;
-      for (std::size_t i = made.size(); i > 0; --i) out = x_.cat(made[i - 1], out);
-      return out;
-    }
+    case Kind::cat:
+      return x_.cat(made);
     case Kind::alt:
       return x_.alt(std::move(made));
     case Kind::repeat:

@@ -27,7 +27,8 @@ using constraint::ByteSet;
 using constraint::Expressions;
 using constraint::ExprId;
 
-/// Whether calls begin with more than brackets. Without a mark, only the beginning of an answer can be a call.
+/// Whether calls begin with more than brackets. Without a mark, only the beginning of an answer can be a
+/// call.
 [[nodiscard]] inline bool has_mark(const CallFormat& format) {
   return (format.list_open + format.call_open).find_first_not_of(" \t\r\n[{(") != std::string::npos;
 }
