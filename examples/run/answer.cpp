@@ -120,6 +120,20 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
   unfed_.assign(tokens.end() - static_cast<std::ptrdiff_t>(result_.unfed), tokens.end());
 }
 
+void Answerer::constrain_behind_thoughts(const Session<AnyModel>& session, std::span<const TokenId> prompt) {
+  if (!constraint_) return;
+  constexpr std::size_t enough = 16;  // tokens, for the longest mark of thoughts
+  std::vector<TokenId> tokens(session.tokens().begin(), session.tokens().end());
+  tokens.insert(tokens.end(), prompt.begin(), prompt.end());
+  const std::string end = model_.tokenizer().decode(std::span(tokens).last(std::min(enough, tokens.size())),
+                                                    {.show_special = true});
+  const std::string_view mark = ThoughtSplitter(end).end_of_thoughts();
+  if (mark == thoughts_end_) return;
+  thoughts_end_ = mark;
+  constraint_ = {};  // its memory first
+  constraint_ = verb_.constraint.constraint(model_, mark);
+}
+
 void Answerer::continue_answer(std::span<const TokenId> tokens) {
   if (!constraint_) return;
   continued_ = constraint_;

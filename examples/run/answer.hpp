@@ -39,6 +39,8 @@ class Answerer {
 
   /// Feeds the prompt and samples an answer. Its text goes to on_text, which calls show().
   void generate(Session<AnyModel>& session, std::span<const TokenId> prompt, const OnText& on_text);
+  /// Where the prompt of the next answer opens thoughts, its constraint begins behind them.
+  void constrain_behind_thoughts(const Session<AnyModel>& session, std::span<const TokenId> prompt);
   /// The next answer continues one that has these tokens. Raises ErrorCode::usage where they are no beginning of a
   /// text of the grammar.
   void continue_answer(std::span<const TokenId> tokens);
@@ -107,6 +109,7 @@ class Answerer {
   Ngram drafter_;
   std::optional<Draft> draft_;
   constraint::Any constraint_;                // of an answer at its beginning
+  std::string thoughts_end_;                  // the mark behind which it begins; empty: at once
   std::optional<constraint::Any> continued_;  // of the next one
   std::optional<Governed<AnyModel>> governed_;
   GenerateOptions generate_;

@@ -2,14 +2,20 @@
 #include "chat_format.hpp"
 
 #include "console.hpp"
+#include "mica_tools/calls/find_format.hpp"
+#include "mica_tools/calls/write_tools.hpp"
 #include "mica_tools/chat/chat_template.hpp"
-#include "mica_tools/chat/json_value.hpp"
+#include "mica_tools/chat/message_value.hpp"
+#include "mica_tools/json/map_strings.hpp"
 #include "mica_tools/json/parse_json.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mica::program {
 namespace {
@@ -30,6 +36,56 @@ text::ChatVariables variables_of(const std::string& json, const std::string& whe
     variables.others.emplace_back(name, text::value_of_json(value));
   }
   return variables;
+}
+
+/// What a template does with tools, found when it is first needed.
+class FoundCalls {
+ public:
+  explicit FoundCalls(std::shared_ptr<const ChatTemplate> chat) : chat_(std::move(chat)) {}
+  const calls::TemplateCalls& get() {
+    std::call_once(once_, [&] {
+      if (chat_->has_template()) its_ = calls::find_template_calls(chat_->source());
+    });
+    return its_;
+  }
+
+ private:
+  std::shared_ptr<const ChatTemplate> chat_;
+  std::once_flag once_;
+  calls::TemplateCalls its_;
+};
+
+bool has_tools(std::span<const text::Message> messages, const serve::Conversation& conversation) {
+  return !conversation.tools.empty() ||
+         std::any_of(messages.begin(), messages.end(), [](const text::Message& message) {
+           return message.role == "tool" || !message.calls.empty();
+         });
+}
+
+/// A JSON text whose strings are marked.
+Json marked_json(const std::string& text, const std::string& where, const text::MarkedMessages& marked) {
+  return io::map_strings(io::parse_json<Json>(text, where, ErrorCode::usage),
+                         [&](const std::string& each) { return marked.marked(each); });
+}
+
+/// A conversation that has tools.
+std::string render_with_tools(const ChatTemplate& chat, std::span<const text::Message> messages,
+                              const serve::Conversation& conversation, text::ChatVariables variables,
+                              bool with_answer, const text::MarkedMessages& marked,
+                              const calls::TemplateCalls& its) {
+  std::vector<text::Message> all(messages.begin(), messages.end());
+  for (text::Message& message : all) {
+    for (text::ToolCall& call : message.calls)
+      call.arguments = marked_json(call.arguments, "the arguments of a call", marked).dump();
+  }
+  std::string tools;
+  if (!conversation.tools.empty()) {
+    const Json list = marked_json(conversation.tools, "tools", marked);
+    tools = list.dump();
+    variables.tools = text::value_of_json(list);
+  }
+  all = calls::write_tools(std::move(all), tools, its);
+  return chat.render(text::value_of_messages(all, its.values), conversation.thinking, variables, with_answer);
 }
 
 std::optional<bool> thinking_of(Think think) {
@@ -60,12 +116,17 @@ ChatFormat::ChatFormat(const ChatOptions& options, const gguf::Metadata& metadat
 ChatRenderer ChatFormat::renderer() const { return template_->renderer(); }
 
 serve::ChatFunctions ChatFormat::functions() const {
-  return {[its = template_](std::span<const text::Message> messages, const serve::Conversation& conversation,
-                            bool with_answer) {
+  const auto found = std::make_shared<FoundCalls>(template_);
+  return {[its = template_, found](std::span<const text::Message> messages,
+                                   const serve::Conversation& conversation, bool with_answer,
+                                   const text::MarkedMessages& marked) {
             const auto variables = variables_of(conversation.variables, "chat_template_kwargs");
+            if (has_tools(messages, conversation))
+              return render_with_tools(*its, messages, conversation, variables, with_answer, marked,
+                                       found->get());
             return its->render(messages, conversation.thinking, variables, with_answer);
           },
-          template_->stop()};
+          template_->stop(), [found] { return found->get(); }};
 }
 
 void ChatFormat::set_thinking(std::optional<bool> thinking) {

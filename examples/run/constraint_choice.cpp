@@ -3,6 +3,7 @@
 
 #include "console.hpp"
 #include "mica/alloc/booking.hpp"
+#include "mica/constraint/behind.hpp"
 #include "mica/constraint/gbnf.hpp"
 #include "mica/constraint/grammar.hpp"
 #include "mica/constraint/named_token.hpp"
@@ -85,7 +86,7 @@ void ConstraintChoice::prepare() {
   static_cast<void>(language_of(*this, any));
 }
 
-constraint::Any ConstraintChoice::constraint(Model& model) const {
+constraint::Any ConstraintChoice::constraint(Model& model, std::string_view thoughts_end) const {
   if (!is_chosen()) return {};
   const auto vocabulary = std::make_shared<Vocabulary>(model);
   const std::shared_ptr<const constraint::TokenTrie> tokens(vocabulary, &vocabulary->tokens);
@@ -97,7 +98,9 @@ constraint::Any ConstraintChoice::constraint(Model& model) const {
   constraint::GrammarOptions options;
   options.ledger = &model.ledger();
   options.limits.max_bytes = std::min<std::uint64_t>(options.limits.max_bytes, model.ledger().left() / 4);
-  return constraint::Grammar(tokens, language_of(*this, token_text), options);
+  constraint::Language language = language_of(*this, token_text);
+  if (!thoughts_end.empty()) constraint::put_behind(language, thoughts_end, token_text(thoughts_end));
+  return constraint::Grammar(tokens, std::move(language), options);
 }
 
 }  // namespace mica::program

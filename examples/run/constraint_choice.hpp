@@ -8,6 +8,7 @@
 #include "mica/runtime/open.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace mica::program {
 
@@ -25,9 +26,10 @@ struct ConstraintChoice {
   [[nodiscard]] bool is_chosen() const noexcept {
     return !grammar.empty() || !json_schema.empty() || json_object || !regex.empty();
   }
-  /// The constraint of an answer at its beginning, for copies; empty: all texts are allowed. The model
-  /// outlives it. Raises ErrorCode::usage with line and column, and ErrorCode::budget.
-  [[nodiscard]] constraint::Any constraint(Model& model) const;
+  /// The constraint of an answer at its beginning, for copies; empty: all texts are allowed. thoughts_end: the
+  /// mark behind which it begins, where the prompt opens thoughts. The model outlives it. Raises
+  /// ErrorCode::usage with line and column, and ErrorCode::budget.
+  [[nodiscard]] constraint::Any constraint(Model& model, std::string_view thoughts_end = {}) const;
 };
 
 }  // namespace mica::program

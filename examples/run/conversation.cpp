@@ -82,6 +82,7 @@ int Conversation::answer(Answerer& answerer) {
   const std::size_t before = session().tokens().size();
   const auto write = [&](Session<AnyModel>& session, std::span<const TokenId> tokens, const auto& on_text) {
     saved_.note_kept(session.tokens().size(), before);
+    answerer.constrain_behind_thoughts(session, tokens);
     answerer.generate(session, tokens, on_text);
     return answerer.result();
   };

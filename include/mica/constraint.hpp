@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/constraint/any.hpp"
+#include "mica/constraint/behind.hpp"
 #include "mica/constraint/byte_set.hpp"
 #include "mica/constraint/code_points.hpp"
 #include "mica/constraint/concept.hpp"

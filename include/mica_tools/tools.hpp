@@ -76,6 +76,7 @@
 #include "mica_tools/fit/work.hpp"
 
 // chat: conversations; chat_template.hpp, which makes their format of a file, belongs in one unit
+#include "mica_tools/chat/call_values.hpp"
 #include "mica_tools/chat/chat.hpp"
 #include "mica_tools/chat/chat_renderer.hpp"
 #include "mica_tools/chat/chat_style.hpp"
@@ -131,9 +132,11 @@
 #include "mica_tools/calls/call_parser.hpp"
 #include "mica_tools/calls/call_parts.hpp"
 #include "mica_tools/calls/known_formats.hpp"
+#include "mica_tools/calls/template_calls.hpp"
 #include "mica_tools/calls/tool_types.hpp"
 
 // http and routes: requests, replies and options, as far as they need neither JSON nor sockets
 #include "mica_tools/http/listen_options.hpp"
 #include "mica_tools/http/request_reply.hpp"
+#include "mica_tools/routes/random_id.hpp"
 #include "mica_tools/routes/route_options.hpp"

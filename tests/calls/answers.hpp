@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers with tool calls for tests: written in any format from its parts, and parsed in pieces of any size.
-
+// Answers with tool calls for tests, parsed in pieces of any size.
 #pragma once
 
 #include "mica_tools/calls/call_format.hpp"
 #include "mica_tools/calls/call_parser.hpp"
-#include "mica_tools/calls/call_parts.hpp"
+#include "mica_tools/calls/call_writer.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -96,82 +95,11 @@ inline Json conversation(const std::vector<std::pair<std::string, Json>>& calls,
   return out;
 }
 
-inline std::string python_of(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  if (value.is_null()) return "None";
-  if (!value.is_structured()) return value.dump();
-  std::string out;
-  for (const auto& [key, item] : value.items()) {
-    out += out.empty() ? "" : ", ";
-    out += (value.is_object() ? "'" + key + "': " : "") + python_of(item);
-  }
-  return value.is_object() ? "{" + out + "}" : "[" + out + "]";
+/// Calls as a model of the family writes them.
+inline std::string written_calls(const CallFormat& format, const std::vector<Call>& calls) {
+  std::vector<text::ToolCall> all;
+  for (const Call& call : calls) all.push_back({call.id, call.name, call.arguments});
+  return calls::CallWriter(format).write(all);
 }
-
-inline std::string bare_of(const Json& value, const std::string& quote) {
-  if (value.is_string()) return quote + value.get<std::string>() + quote;
-  if (!value.is_structured()) return value.dump();
-  std::string out;
-  for (const auto& [key, item] : value.items()) {
-    out += out.empty() ? "" : ",";
-    out += (value.is_object() ? key + ":" : "") + bare_of(item, quote);
-  }
-  return value.is_object() ? "{" + out + "}" : "[" + out + "]";
-}
-
-/// Writes the parts of a format with the values of one call.
-class AnswerWriter {
- public:
-  explicit AnswerWriter(const CallFormat& format) : format_(format), parts_(calls::call_parts(format)) {}
-
-  /// A list of calls, as a model of the family writes it.
-  std::string calls(const std::vector<Call>& calls) const {
-    std::string out = write(parts_.opening, {}, 0);
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      out += (i == 0 ? "" : write(parts_.separator, {}, i)) + write(parts_.call, calls[i], i);
-    return out + write(parts_.closing, {}, 0);
-  }
-
- private:
-  using Part = calls::CallPart;
-
-  std::string write(const std::vector<Part>& parts, const Call& call, std::size_t number) const {
-    std::string out;
-    for (const Part& part : parts) {
-      if (part.kind == Part::Kind::name) out += call.name;
-      if (part.kind == Part::Kind::id) out += call.id;
-      if (part.kind == Part::Kind::number) out += std::to_string(number);
-      if (part.kind == Part::Kind::arguments) out += arguments(Json::parse(call.arguments));
-      out += part.text;
-    }
-    return out;
-  }
-  std::string arguments(const Json& arguments) const {
-    if (parts_.notation == Notation::json) return arguments.dump();
-    std::string out;
-    for (const auto& [key, value] : arguments.items()) {
-      if (!out.empty() && !parts_.parameter_separator.empty()) out += parts_.parameter_separator.front().text;
-      for (const Part& part : parts_.parameter) {
-        if (part.kind == Part::Kind::key) out += key;
-        if (part.kind == Part::Kind::type) out += type_of(value);
-        if (part.kind == Part::Kind::value) out += value_of(value);
-        out += part.text;
-      }
-    }
-    return out;
-  }
-  std::string type_of(const Json& value) const {
-    if (value.is_string()) return format_.parameter.string_type;
-    return format_.parameter.other_type.empty() ? value.type_name() : format_.parameter.other_type;
-  }
-  std::string value_of(const Json& value) const {
-    if (parts_.notation == Notation::python) return python_of(value);
-    if (parts_.notation == Notation::bare) return bare_of(value, parts_.quote);
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  }
-
-  const CallFormat& format_;
-  calls::CallParts parts_;
-};
 
 }  // namespace mica::test

@@ -249,4 +249,51 @@ TEST_CASE("choices: calls that are required, a single call, no call, text before
   }
 }
 
+TEST_CASE("a schema of the text: thoughts, then JSON or a call") {
+  const std::string json = R"({"a":7})", schema = R"({"type":"object","properties":{"a":{"type":"integer"}},
+    "required":["a"],"additionalProperties":false})";
+  for (const auto& row : known_formats()) {
+    const CallFormat& format = row.format;
+    CAPTURE(format.family);
+    const auto in_channel = [&](const std::string& text) {
+      return format.has_channels ? "<|channel|>final<|message|>" + text : text;
+    };
+    CallLanguageOptions options;
+    options.text_schema = schema;
+    options.schema.whitespace = schema::Whitespace::compact;
+    LanguageTexts alone(calls::call_language(format, "[]", options));
+    CHECK(alone.has(in_channel(json)));
+    CHECK(alone.has(with_thoughts(format, in_channel(json))));
+    CHECK_FALSE(alone.has(with_thoughts(format, "")));
+    CHECK_FALSE(alone.has(in_channel("Hi")));
+    CHECK_FALSE(alone.has(written(format, "now", Json::object())));
+    if (format.notation == Notation::python || format.notation == Notation::bare) {
+      CHECK_THROWS_AS(calls::call_language(format, language_tools, options), Error);
+      continue;
+    }
+    LanguageTexts beside(calls::call_language(format, language_tools, options));
+    const std::string call = written(format, "now", Json::object());
+    CHECK(beside.has(in_channel(json)));
+    CHECK(beside.has(call));
+    CHECK(beside.has(with_thoughts(format, in_channel(json))));
+    CHECK(beside.has(with_thoughts(format, call)));
+    CHECK_FALSE(beside.has(in_channel("Hi")));
+    options.choice = ToolChoice::required;
+    LanguageTexts required(calls::call_language(format, language_tools, options));
+    CHECK(required.has(call));
+    CHECK_FALSE(required.has(in_channel(json)));
+    options.choice = ToolChoice::none;
+    LanguageTexts none(calls::call_language(format, language_tools, options));
+    CHECK(none.has(in_channel(json)));
+    CHECK_FALSE(none.has(call));
+  }
+  CallLanguageOptions options;
+  options.text_schema = schema;
+  options.schema.whitespace = schema::Whitespace::compact;
+  options.prompt = "assistant<think>\n";
+  LanguageTexts open(calls::call_language({}, "[]", options));
+  CHECK(open.has("hm</think>\n" + json));
+  CHECK_FALSE(open.has(json));
+}
+
 }  // namespace mica::test::call_language_test

@@ -46,7 +46,6 @@ struct Answer {
 /// Thoughts, text where the family may write some before calls, and calls.
 Answer answer_in(const CallFormat& format) {
   const std::vector<Call> calls = calls_for(format);
-  const AnswerWriter writer(format);
   const bool has_text =
       (format.list_open + format.call_open).find_first_not_of("[{( \n") != std::string::npos;
   const std::string between = "<|end|><|start|>assistant";
@@ -56,11 +55,11 @@ Answer answer_in(const CallFormat& format) {
     out.text = "<|channel|>analysis<|message|>" + out.wanted.thoughts + between +
                "<|channel|>commentary<|message|>" + out.wanted.text + between;
     for (std::size_t i = 0; i < calls.size(); ++i)
-      out.text += (i > 0 ? "<|start|>assistant" : "") + writer.calls({calls[i]});
+      out.text += (i > 0 ? "<|start|>assistant" : "") + written_calls(format, {calls[i]});
   } else {
     const std::string open = format.family == "functionary-3.2" ? ">>>all\n" : "";
     out.text = format.thoughts.open + "\n" + out.wanted.thoughts + "\n" + format.thoughts.close + "\n\n" +
-               (has_text ? open + out.wanted.text + "\n\n" : "") + writer.calls(calls) + "\n";
+               (has_text ? open + out.wanted.text + "\n\n" : "") + written_calls(format, calls) + "\n";
   }
   return out;
 }

@@ -181,7 +181,7 @@ TEST_CASE("a template that writes calls in a known format leads back to it") {
     CHECK(format.keys.name == row.format.keys.name);
     CHECK(format.turn_end == "<|stop|>");
     std::vector<Call> calls = {{"get_weather", first.dump(), "id1"}, {"add", second.dump(), "id2"}};
-    const Parsed found = parsed(format, types, AnswerWriter(row.format).calls(calls) + "<|stop|>");
+    const Parsed found = parsed(format, types, written_calls(row.format, calls) + "<|stop|>");
     REQUIRE(found.calls.size() == 2);
     CHECK(Json::parse(found.calls[0].arguments) == first);
     CHECK(Json::parse(found.calls[1].arguments) == second);

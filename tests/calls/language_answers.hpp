@@ -52,11 +52,11 @@ inline std::vector<Call> calls_for(const CallFormat& format, std::vector<Call> c
 }
 /// One call as the family writes it.
 inline std::string written(const CallFormat& format, const std::string& name, const Json& arguments) {
-  return AnswerWriter(format).calls(calls_for(format, {{name, arguments.dump()}}));
+  return written_calls(format, calls_for(format, {{name, arguments.dump()}}));
 }
 inline std::string written_twice(const CallFormat& format) {
   const Call add{"add-two", R"({"a":-15,"b":2})"};
-  return AnswerWriter(format).calls(calls_for(format, {{"get_weather", weather_arguments.dump()}, add}));
+  return written_calls(format, calls_for(format, {{"get_weather", weather_arguments.dump()}, add}));
 }
 
 inline bool has_mark(const CallFormat& format) { return calls::detail::has_mark(format); }
@@ -86,7 +86,7 @@ struct Answers {
 
  private:
   constraint::Language language(calls::CallLanguageOptions& options, const std::string& list) const {
-    options.schema.whitespace = schema::Whitespace::compact;  // as AnswerWriter writes JSON
+    options.schema.whitespace = schema::Whitespace::compact;  // as CallWriter writes JSON
     tokens.set(options);
     return calls::call_language(format, list, options);
   }

@@ -4,7 +4,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
-from checks import LONG, MODEL, URL, case, leaves, raised, run_cases
+from checks import LONG, MODEL, PARAMETERS, URL, WEATHER, case, is_weather, leaves, raised, run_cases
 
 client = anthropic.Anthropic(base_url=URL, api_key="none", max_retries=0)
 TALE = {"model": LONG, "system": "You tell tales.", "max_tokens": 40, "temperature": 0,
@@ -72,6 +72,32 @@ def blocks_and_an_answer_that_the_client_begins():
     assert message(messages=[{"role": "user", "content": blocks}]).content[0].text == message().content[0].text
     begun = message(messages=[*TALE["messages"], {"role": "assistant", "content": "Once upon a"}])
     assert begun.content[0].text
+
+
+FORCED = {"tools": [{**WEATHER, "input_schema": PARAMETERS}], "temperature": 1, "max_tokens": 200,
+          "tool_choice": {"type": "any", "disable_parallel_tool_use": True}}
+
+
+@case
+def a_loop_of_tools():
+    messages = list(TALE["messages"])
+    for _ in range(3):
+        answer = message(messages=messages, **FORCED)
+        call, = answer.content
+        assert answer.stop_reason == "tool_use" and is_weather(call.name, call.input), answer
+        messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": call.id, "content": "Rain"}]}]
+    last = message(messages=messages, **{**FORCED, "tool_choice": {"type": "none"}})
+    assert [block.type for block in last.content] == ["text"] and last.stop_reason in ("end_turn", "max_tokens")
+
+
+@case
+def calls_in_events():
+    named = {name: value for name, value in {**TALE, **FORCED}.items() if name != "temperature"}
+    with client.messages.stream(**named, extra_body={"temperature": 1, "seed": 7}) as stream:
+        kinds = [event.type for event in stream]
+        call, = stream.get_final_message().content
+    assert is_weather(call.name, call.input) and kinds.count("input_json") > 0, kinds
 
 
 @case

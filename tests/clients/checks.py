@@ -11,6 +11,11 @@ import urllib.request
 URL = os.environ["MICA_URL"]
 MODEL = "sentences"  # an answer ends at a full stop
 LONG = "fairy"  # an answer ends at the end of a tale, or not at all
+# A tool for all APIs, whose arguments a model can only get right: its schema is a constraint.
+CITIES = ["Bonn", "Ulm"]
+PARAMETERS = {"type": "object", "properties": {"city": {"enum": CITIES}, "days": {"type": "integer", "minimum": 1,
+              "maximum": 7}}, "required": ["city", "days"], "additionalProperties": False}
+WEATHER = {"name": "get_weather", "description": "The weather of a city"}
 cases = []
 
 
@@ -18,6 +23,12 @@ def case(function):
     """A check of one client; its name is printed."""
     cases.append(function)
     return function
+
+
+def is_weather(name, arguments):
+    """Whether a call is one of the tool above."""
+    return (name == WEATHER["name"] and set(arguments) == {"city", "days"} and arguments["city"] in CITIES
+            and 1 <= arguments["days"] <= 7)
 
 
 def run_cases(kind):

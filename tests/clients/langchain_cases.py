@@ -4,8 +4,8 @@
 from importlib.metadata import version
 
 import openai
-from checks import LONG, MODEL, URL, case, leaves, raised, run_cases
-from langchain_core.messages import HumanMessage, SystemMessage
+from checks import LONG, MODEL, PARAMETERS, URL, WEATHER, case, is_weather, leaves, raised, run_cases
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_openai import ChatOpenAI, OpenAI
 
 ASK = [SystemMessage("You tell tales."), HumanMessage("Tell me about a king.")]
@@ -54,6 +54,24 @@ def a_text():
     model = OpenAI(base_url=URL + "/v1", api_key="none", model=LONG, temperature=0, max_tokens=20, max_retries=0)
     whole = model.invoke("Once upon a time")
     assert whole and "".join(model.stream("Once upon a time")) == whole
+
+
+@case
+def a_loop_of_tools():
+    tools = [{"type": "function", "function": {**WEATHER, "parameters": PARAMETERS}}]
+    model = chat(max_tokens=200, temperature=1).bind_tools(tools, tool_choice="any", parallel_tool_calls=False)
+    messages = list(ASK)
+    for streams in (False, True):
+        answer = model.invoke(messages)
+        if streams:
+            chunks = list(model.stream(messages))
+            answer = sum(chunks[1:], chunks[0])
+        call, = answer.tool_calls
+        assert is_weather(call["name"], call["args"]), answer
+        messages += [answer, ToolMessage("Rain", tool_call_id=call["id"])]
+    assert chat().bind_tools(tools, tool_choice="none").invoke(messages).content
+    of_schema = chat(max_tokens=200).with_structured_output({"title": "weather", **PARAMETERS}, method="json_schema")
+    assert is_weather("get_weather", of_schema.invoke(ASK))
 
 
 @case

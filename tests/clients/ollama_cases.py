@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ollama's library for Python."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 import ollama
-from checks import LONG, MODEL, URL, case, leaves, raised, run_cases
+from checks import CITIES, LONG, MODEL, PARAMETERS, URL, WEATHER, case, is_weather, leaves, raised, run_cases
 
 client = ollama.Client(host=URL)
 ASK = [{"role": "user", "content": "Tell me about a king."}]
@@ -61,6 +62,34 @@ def logprobs():
     answer = chat(logprobs=True)
     assert len(answer.logprobs) == 40 and all(len(token.top_logprobs) == 2 for token in answer.logprobs)
     assert "".join(token.token for token in answer.logprobs) == answer.message.content
+
+
+# The library sends types, enums and required members of a tool, and leaves out all else.
+TOOLS = [{"type": "function", "function": {**WEATHER, "parameters": {
+    "type": "object", "properties": {"city": {"type": "string", "enum": CITIES}}, "required": ["city"]}}}]
+# The API cannot require a call. Here the text can only be "", and where a token is sampled, those of " and of a comma
+# (between members, and between calls) are forbidden, as texts and as bytes of the bundled vocabulary.
+FORBIDDEN = [1983, 3 + ord('"'), 1974, 3 + ord(",")]
+FORCED = {"model": LONG, "tools": TOOLS, "format": {"const": ""},
+          "options": {"num_predict": 200, "logit_bias": [[token, False] for token in FORBIDDEN]}}
+
+
+@case
+def a_loop_of_tools():
+    messages = list(ASK)
+    for stream in (False, True):
+        parts = client.chat(messages=messages, stream=stream, **FORCED)
+        calls = [call for part in (parts if stream else [parts]) for call in part.message.tool_calls or []]
+        assert calls and all(call.function.arguments["city"] in CITIES for call in calls), calls
+        messages += [{"role": "assistant", "content": "", "tool_calls": calls}]
+        messages += [{"role": "tool", "tool_name": call.function.name, "content": "Rain"} for call in calls]
+    assert chat(messages).message.content
+
+
+@case
+def an_answer_of_a_schema():
+    answer = client.chat(model=LONG, messages=ASK, format=PARAMETERS)
+    assert is_weather("get_weather", json.loads(answer.message.content))
 
 
 @case

@@ -2,10 +2,13 @@
 """OpenAI's library for Python: chats, texts and responses."""
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import openai
-from checks import LONG, MODEL, URL, case, leaves, raised, run_cases
+from checks import LONG, MODEL, PARAMETERS, URL, WEATHER, case, is_weather, leaves, raised, run_cases
+from pydantic import BaseModel, Field
 
 client = openai.OpenAI(base_url=URL + "/v1", api_key="none", max_retries=0)
 ASK = [{"role": "system", "content": "You tell tales."}, {"role": "user", "content": "Tell me about a king."}]
@@ -134,8 +137,70 @@ def a_response():
     assert kinds[-1] == "response.completed" and kinds.count("response.output_text.delta") > 0
 
 
+TOOLS = [{"type": "function", "function": {**WEATHER, "parameters": PARAMETERS}}]
+FORCED = {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False, "temperature": 1, "max_tokens": 200}
+
+
+@case
+def a_loop_of_tools():
+    messages = list(ASK)
+    for seed in range(3):
+        answer = chat(messages=messages, seed=seed, **FORCED).choices[0]
+        assert answer.finish_reason == "tool_calls" and answer.message.content is None
+        call, = answer.message.tool_calls
+        assert is_weather(call.function.name, json.loads(call.function.arguments)), call
+        messages += [answer.message, {"role": "tool", "tool_call_id": call.id, "content": "Rain"}]
+    last = chat(messages=messages, **{**FORCED, "tool_choice": "none"}).choices[0]
+    assert last.message.content and last.message.tool_calls is None and last.finish_reason in ("stop", "length")
+
+
+@case
+def calls_in_chunks():
+    whole = chat(**FORCED, seed=3).choices[0].message.tool_calls[0]
+    with client.chat.completions.stream(**{**TALE, **FORCED, "seed": 3}) as stream:
+        kinds = [event.type for event in stream]
+        streamed = stream.get_final_completion().choices[0].message.tool_calls[0]
+    assert kinds.count("tool_calls.function.arguments.delta") > 0 and "tool_calls.function.arguments.done" in kinds
+    assert streamed.function.name == whole.function.name
+    assert streamed.function.arguments == whole.function.arguments
+    named = chat(**{**FORCED, "tool_choice": {"type": "function", "function": {"name": "get_weather"}}})
+    assert named.choices[0].message.tool_calls[0].function.name == "get_weather"
+
+
+class Pet(BaseModel):
+    kind: Literal["cat", "dog"]
+    age: int = Field(ge=0, le=20)
+
+
+@case
+def an_answer_that_is_parsed():
+    pet = client.chat.completions.parse(**{**TALE, "max_tokens": 100}, response_format=Pet).choices[0]
+    assert isinstance(pet.message.parsed, Pet) and pet.finish_reason == "stop"
+    format = {"type": "json_schema", "name": "w", "schema": PARAMETERS}
+    text = client.responses.create(model=LONG, input=ASK, text={"format": format}).output_text
+    assert is_weather("get_weather", json.loads(text))
+
+
+@case
+def calls_of_a_response():
+    tools = [{"type": "function", **WEATHER, "parameters": PARAMETERS, "strict": True}]
+    ask = {"model": LONG, "tools": tools, "tool_choice": "required", "parallel_tool_calls": False}
+    items = list(ASK)
+    call, = client.responses.create(input=items, **ask).output
+    assert call.type == "function_call" and is_weather(call.name, json.loads(call.arguments))
+    items += [call, {"type": "function_call_output", "call_id": call.call_id, "output": "Rain"}]
+    with client.responses.stream(input=items, **ask) as stream:
+        kinds = [event.type for event in stream]
+        again, = stream.get_final_response().output
+    assert is_weather(again.name, json.loads(again.arguments))
+    assert kinds.count("response.function_call_arguments.delta") > 0, kinds
+    assert client.responses.create(input=items, **{**ask, "tool_choice": "none"}, max_output_tokens=20).output_text
+
+
 @case
 def errors():
+    bad = [{"type": "function", "function": {"name": "f", "parameters": {"pattern": "(?<=a)b", "type": "string"}}}]
+    assert "f" in raised(openai.BadRequestError, lambda: chat(tools=bad)).message
     missing = raised(openai.NotFoundError, lambda: chat(model="gpt-4"))
     assert "gpt-4" in missing.message and LONG in missing.message
     long = raised(openai.BadRequestError, lambda: chat(messages=[{"role": "user", "content": "word " * 20000}]))

@@ -3,6 +3,8 @@
 #include "mica/constraint/regex.hpp"
 
 #include "errors.hpp"
+#include "mica/constraint/behind.hpp"
+#include "mica/constraint/recognizer.hpp"
 #include "reference.hpp"
 
 #include <doctest/doctest.h>
@@ -38,6 +40,23 @@ bool refuses(std::string_view pattern, std::string_view code, std::string_view w
 }
 
 }  // namespace
+
+TEST_CASE("a language behind a mark begins where the mark is first") {
+  Language language = regex_language("[0-9]+");
+  put_behind(language, "</think>", "\xFF\x31;");
+  Recognizer recognizer(language);
+  const auto has = [&](std::string_view text) {
+    StateId state = recognizer.start();
+    for (const char c : text) state = recognizer.step(state, static_cast<std::uint8_t>(c));
+    return recognizer.accepts(state);
+  };
+  CHECK(has("Hm 7 </think>12"));
+  CHECK(has("</think>\n\n12"));
+  CHECK(has("two\xFF\x31; 3"));
+  CHECK_FALSE(has("12"));
+  CHECK_FALSE(has("a</think>b</think>12"));
+  CHECK_FALSE(has("\x80</think>12"));
+}
 
 TEST_CASE("a random pattern matches the texts that a slow matcher finds") {
   CounterRng rng(1);

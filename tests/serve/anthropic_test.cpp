@@ -153,8 +153,8 @@ TEST_CASE("what a message cannot do is refused by name") {
   };
   refused(R"("system":"a")", "messages: is missing", 400);
   refused(R"("system":"a","messages":[])", "messages: must be an array with one message", 400);
-  refused(hi + R"(,"tools":[{"name":"f"}])", "tools: ", 400);
-  refused(hi + R"(,"tool_choice":{"type":"any"})", "tool_choice: ", 400);
+  refused(hi + R"(,"tools":[{"name":"f"}])", "tools[0].input_schema: ", 400);
+  refused(hi + R"(,"tool_choice":{"type":"any"})", "tool_choice.type: ", 400);
   refused(hi + R"(,"container":"c")", "container: ", 400);
   refused(hi + R"(,"output_config":{"format":{"type":"json_schema"}})", "output_config.format.schema: is missing", 400);
   refused(hi + R"(,"output_config":{"effort":"none"})", "output_config.effort: ", 400);
@@ -167,7 +167,7 @@ TEST_CASE("what a message cannot do is refused by name") {
   refused(R"("messages":[{"role":"user","content":[{"type":"image"}]}])",
           "messages[0].content[0].type: ", 400);
   refused(R"("messages":[{"role":"assistant","content":[{"type":"tool_use"}]}])",
-          "messages[0].content[0].type: ", 400);
+          "messages[0].content[0].id: ", 400);
   Server server;
   const HttpReply reply = server.router.handle(post("/v1/messages", R"({"model":"tiny",)" + hi + "}"));
   CHECK(reply.status == 400);

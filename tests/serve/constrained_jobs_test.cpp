@@ -298,4 +298,63 @@ TEST_CASE("a schema is enforced by each API") {
   CHECK(any["choices"][0]["message"]["content"].get<std::string>().starts_with("{"));
 }
 
+TEST_CASE("a model that must call a tool calls it as the schema of the tool says, whole and in a stream") {
+  Running server({fairy}, plenty, {}, 512);
+  Router router;
+  add_openai_chat(router, server.scheduler, RouteOptions{});
+  const Json pet = Json::parse(
+      R"({"type":"object","properties":{"kind":{"enum":["cat","dog"]},"age":{"type":"integer","minimum":1,"maximum":20}},
+          "required":["kind","age"],"additionalProperties":false})");
+  const Json tools = {{{"type", "function"}, {"function", {{"name", "buy"}, {"parameters", pet}}}},
+                      {{"type", "function"}, {"function", {{"name", "feed"}, {"parameters", pet}}}}};
+  Json body = {{"messages", {{{"role", "user"}, {"content", "A pet?"}}}}, {"tools", tools}, {"max_tokens", 120}};
+  const auto check = [](const Json& call, const std::string& names) {
+    CAPTURE(call.dump());
+    CHECK(names.find(call["function"]["name"].get<std::string>()) != std::string::npos);
+    const Json arguments = Json::parse(call["function"]["arguments"].get<std::string>());
+    CHECK((arguments["kind"] == "cat" || arguments["kind"] == "dog"));
+    CHECK((arguments["age"] >= 1 && arguments["age"] <= 20));
+    CHECK(arguments.size() == 2);
+  };
+  const auto ask = [&] {
+    const HttpReply reply = made(router.handle(post("/v1/chat/completions", body.dump())));
+    CAPTURE(reply.body);
+    REQUIRE(reply.status == 200);
+    return Json::parse(reply.body)["choices"][0];
+  };
+  body["tool_choice"] = "required";
+  body["parallel_tool_calls"] = false;
+  for (int seed = 0; seed < 4; ++seed) {
+    body["seed"] = seed;
+    const Json choice = ask();
+    CHECK(choice["finish_reason"] == "tool_calls");
+    REQUIRE(choice["message"]["tool_calls"].size() == 1);
+    check(choice["message"]["tool_calls"][0], "buy feed");
+    CHECK(choice["message"]["content"].is_null());
+  }
+  body["tool_choice"] = {{"type", "function"}, {"function", {{"name", "feed"}}}};
+  const Json named = ask()["message"]["tool_calls"];
+  check(named[0], "feed");
+
+  Json streamed = body;
+  streamed["stream"] = true;
+  const std::string text = body_of(router.handle(post("/v1/chat/completions", streamed.dump())));
+  std::string arguments;
+  for (std::size_t at = text.find("data: {"); at != std::string::npos; at = text.find("data: {", at + 1)) {
+    const Json delta = Json::parse(text.substr(at + 6, text.find('\n', at) - at - 6))["choices"][0]["delta"];
+    if (delta.contains("tool_calls"))
+      arguments += delta["tool_calls"][0]["function"]["arguments"].get<std::string>();
+  }
+  CHECK(arguments == named[0]["function"]["arguments"]);
+
+  body["tool_choice"] = "none";
+  const Json none = ask();
+  CHECK_FALSE(none["message"].contains("tool_calls"));
+  CHECK(none["message"]["content"].get<std::string>().find("<tool_call>") == std::string::npos);
+  body["tool_choice"] = "auto";
+  body["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"name", "pet"}, {"schema", pet}}}};
+  const Json either = ask()["message"];
+  if (!either.contains("tool_calls")) CHECK(Json::parse(either["content"].get<std::string>()).size() == 2);
+}
+
 }  // namespace mica::test::constrained_jobs_test

@@ -35,7 +35,8 @@ class FileLoader final : public serve::Loader {
     OpenOptions options = options_of(answers);
     options.ledger = ledger;
     serve::ChatFunctions chat{
-        [](std::span<const text::Message> messages, const serve::Conversation&, bool with_answer) {
+        [](std::span<const text::Message> messages, const serve::Conversation&, bool with_answer,
+           const text::MarkedMessages&) {
           std::string text;
           for (const text::Message& message : messages) text += message.role + ": " + message.content + "\n";
           return with_answer ? text + "assistant:" : text;

@@ -91,10 +91,13 @@ class FakeModel final : public serve::ServedModel {
     return std::make_shared<constraint::TokenTrie>(std::move(all), card_.n_vocab, std::vector<TokenId>{1}, 1);
   }
 
+  [[nodiscard]] const serve::ServedCalls& calls() const override { return calls_; }
+
   mutable std::vector<serve::Conversation> conversations;  // that were rendered
 
  private:
   serve::ModelCard card_;
+  serve::ServedCalls calls_;  // of Hermes
 };
 
 /// Answers with `script`, or with that of the job's number. Loads and unloads the one model.

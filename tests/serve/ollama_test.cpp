@@ -218,7 +218,7 @@ TEST_CASE("what Ollama's API cannot do here is refused by name") {
     CHECK(server.service.jobs.empty());
   };
   const std::string hi = R"(,"messages":[{"role":"user","content":"Hi"}])";
-  refused("/api/chat", hi + R"(,"tools":[{}])", "tools: ", 400);
+  refused("/api/chat", hi + R"(,"tools":[{}])", "tools[0].name: ", 400);
   refused("/api/chat", hi + R"(,"format":"xml")", "format: ", 400);
   refused("/api/chat", hi + R"(,"options":{"num_ctx":4096})", "options.num_ctx: is 4096; ", 400);
   refused("/api/chat", hi + R"(,"options":{"wishes":1})", "options.wishes: ", 400);
@@ -228,7 +228,7 @@ TEST_CASE("what Ollama's API cannot do here is refused by name") {
   refused("/api/chat", hi + R"(,"prompt":"a")", "prompt: ", 400);
   refused("/api/chat", R"(,"messages":[{"role":"user","content":"a","images":["x"]}])",
           "messages[0].images: ", 400);
-  refused("/api/chat", R"(,"messages":[{"role":"tool","content":"a"}])", "messages[0].role: ", 400);
+  refused("/api/chat", R"(,"messages":[{"role":"wizard","content":"a"}])", "messages[0].role: ", 400);
   refused("/api/generate", R"(,"prompt":"a","suffix":"b")", "suffix: ", 400);
   refused("/api/generate", R"(,"prompt":"a","template":"b")", "template: ", 400);
   refused("/api/generate", R"(,"prompt":"a","context":[1])", "context: ", 400);

@@ -298,12 +298,13 @@ TEST_CASE("each option that is wrong or unknown is refused by name, and nothing 
       {"\"dry_sequence_breakers\":\"x\"", 400, "dry_sequence_breakers"},
       {"\"mirostat\":3", 400, "mirostat"},
       {"\"min_keep\":2", 400, "min_keep"},
-      {"\"tools\":[{\"type\":\"function\"}]", 400, "tools"},
+      {"\"tools\":[{\"type\":\"function\"}]", 400, "tools[0].name"},
       {"\"tool_choice\":\"required\"", 400, "tool_choice"},
       {"\"response_format\":{\"type\":\"xml\"}", 400, "response_format.type"},
       {"\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"$ref\":\"x\"}}}", 400,
        "response_format.json_schema.schema"},
-      {"\"response_format\":{\"type\":\"json_object\"},\"grammar\":\"root ::= [a]\"", 400, "response_format"},
+      {"\"response_format\":{\"type\":\"json_object\"},\"grammar\":\"root ::= [a]\"", 400,
+       "response_format"},
       {"\"modalities\":[\"audio\"]", 400, "modalities"},
       {"\"grammar\":\"root ::= x\"", 400, "grammar"},
       {"\"json_schema\":7", 400, "json_schema"},
@@ -381,7 +382,7 @@ TEST_CASE(
        "messages[0].content[0].type"},
       {R"([{"role":"user","content":[{"type":"input_audio"}]}])", 400, "messages[0].content[0].type"},
       {R"([{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"1"}]}])", 400,
-       "messages[1].tool_calls"},
+       "messages[1].tool_calls[0].function"},
       {R"([{"role":"user","content":"x","tool_call_id":"1"}])", 400, "messages[0].tool_call_id"}};
   for (const Row& row : rows) {
     CAPTURE(row.messages);

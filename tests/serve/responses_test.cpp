@@ -228,7 +228,7 @@ TEST_CASE("what a response cannot do is refused by name") {
   refused(R"("input":3)", "input", 400);
   refused(R"("input":"a","previous_response_id":"resp_1")", "previous_response_id", 400);
   refused(R"("input":"a","conversation":"c")", "conversation", 400);
-  refused(R"("input":"a","tools":[{"type":"function"}])", "tools", 400);
+  refused(R"("input":"a","tools":[{"type":"function"}])", "tools[0].name", 400);
   refused(R"("input":"a","tool_choice":"required")", "tool_choice", 400);
   refused(R"("input":"a","background":true)", "background", 400);
   refused(R"("input":"a","text":{"format":{"type":"json_schema"}})", "text.format.schema", 400);
@@ -237,7 +237,9 @@ TEST_CASE("what a response cannot do is refused by name") {
   refused(R"("input":"a","reasoning":{"summary":"much"})", "reasoning.summary", 400);
   refused(R"("input":"a","metadata":{"a":1})", "metadata", 400);
   refused(R"("input":"a","wishes":1)", "wishes", 400);
-  refused(R"("input":[{"type":"function_call","name":"f"}])", "input[0].type", 400);
+  refused(R"("input":"a","tools":[{"type":"web_search"}])", "tools[0].type", 400);
+  refused(R"("input":[{"type":"function_call","name":"f"}])", "input[0].call_id", 400);
+  refused(R"("input":[{"type":"web_search_call"}])", "input[0].type", 400);
   refused(R"("input":[{"type":"item_reference","id":"m"}])", "input[0].type", 400);
   refused(R"("input":[{"role":"critic","content":"a"}])", "input[0].role", 400);
   refused(R"("input":[{"role":"user"}])", "input[0].content", 400);

@@ -107,6 +107,25 @@ TEST_CASE("control tokens in thoughts stay text too") {
   CHECK(unmarked.literal == std::vector<std::size_t>{1});
 }
 
+TEST_CASE("control tokens in calls of tools stay text, and so does any other text") {
+  Toy toy;
+  const Vocabulary vocabulary = toy.small.build();
+  const std::string spelled(vocabulary.text(toy.end));
+  std::vector<Message> messages = {{"assistant", ""}, {"tool", "a" + spelled}};
+  messages[0].calls = {{"i" + spelled, "n" + spelled, "{}"}};
+  messages[1].tool = "n" + spelled;
+  messages[1].call_id = "i" + spelled;
+  const MarkedMessages marked(messages, vocabulary);
+  const auto& call = marked.messages()[0].calls[0];
+  const Message& result = marked.messages()[1];
+  for (const std::string& each : {call.id, call.name, result.content, result.tool, result.call_id,
+                                  marked.marked("x" + spelled)}) {
+    const text::ChatText unmarked = marked.unmarked(each);
+    CHECK(unmarked.text.substr(1) == spelled);
+    CHECK(unmarked.literal == std::vector<std::size_t>{1});
+  }
+}
+
 TEST_CASE("an answer keeps its channels, nobody else opens one") {
   Toy toy;
   const Spm spm(toy.small.build());

@@ -30,6 +30,7 @@ struct GenerateOptions {
   std::size_t max_tokens = 0;          // 0: no maximum
   bool stop_at_end = true;             // at a token that ends a text or a turn; always with a constraint
   bool show_special = false;           // control tokens appear as text
+  std::vector<TokenId> shown = {};     // these do in any case, such as marks of tool calls; ascending
   std::vector<std::string> stop = {};  // texts that end the answer and do not appear in it
   OnFull on_full = OnFull::stop;       // what happens when the context is full
   std::size_t keep_first = 0;          // first tokens of the sequence that a shift keeps

@@ -94,6 +94,7 @@ inline std::vector<std::string_view> texts_of(const CallFormat& format) {
   std::vector<std::string_view> out = {format.list_open,    format.call_open,     format.also_opens,
                                        format.after_name,   format.id.open,       format.quote,
                                        format.call_close,   format.separator,     format.list_close,
+                                       format.turn_end,
                                        parameter.open,      parameter.close,      parameter.key_close,
                                        parameter.type_open, format.thoughts.open, format.thoughts.close};
   out.insert(out.end(), format.around_text.begin(), format.around_text.end());

@@ -49,10 +49,14 @@ class CallLanguage {
         x_(*out_.expressions),
         texts_(format, options, x_) {
     for (const Tool& tool : tools) names_.push_back(tool.name);
-    text_ = texts_.text(!tools.empty());
-    if (options.choice == ToolChoice::none || tools.empty()) return;
+    if (!has_schema()) text_ = texts_.text(!tools.empty());
+    if (options.choice == ToolChoice::none || tools.empty()) {
+      if (has_schema()) out_.rules = rules_of_text();
+      return;
+    }
     CallArguments arguments(format, options, tools, types, texts_, x_);
     for (std::size_t i = 0; i < tools.size(); ++i) arguments_.push_back(arguments.of(i));
+    if (has_schema()) text_ = arguments.text();
     out_.rules = arguments.take_rules();
     calls_ = calls(format);
   }
@@ -70,14 +74,35 @@ class CallLanguage {
   [[nodiscard]] bool may_end_without_call() const noexcept {
     return is_automatic() || options_.choice == ToolChoice::none;
   }
-  [[nodiscard]] bool text_first() const noexcept { return options_.text_first.value_or(is_automatic()); }
+  [[nodiscard]] bool has_schema() const noexcept { return !options_.text_schema.empty(); }
+  [[nodiscard]] bool text_first() const noexcept {
+    return options_.text_first.value_or(is_automatic() && !has_schema());
+  }
+
+  /// Sets the text to that of a schema without tools.
+  [[nodiscard]] std::unique_ptr<constraint::Rules> rules_of_text() {
+    auto rules = std::make_unique<schema::JsonRules>(options_.text_schema, x_, options_.schema);
+    text_ = rules->spaced(rules->texts(rules->document().root()));
+    return rules;
+  }
+  /// The text of an answer, perhaps between its marks. is_behind: thoughts.
+  [[nodiscard]] ExprId text(bool is_behind) {
+    if (!has_schema()) return text_;
+    const std::vector<std::string>& marks = format_.around_text;
+    ExprId out = text_;
+    if (marks.size() == 2) out = x_.alt(out, x_.cat({texts_.mark(marks[0]), out, texts_.mark(marks[1])}));
+    return is_behind ? x_.cat(texts_.spaces(), out) : out;
+  }
 
   /// An answer of messages in channels.
   [[nodiscard]] ExprId channels() {
     std::vector<ExprId> before, last;
     if (options_.thoughts) before.push_back(texts_.message("analysis"));
-    if (text_first() || options_.choice == ToolChoice::none) before.push_back(texts_.message("commentary"));
-    if (may_end_without_call()) last.push_back(texts_.message("final"));
+    const bool no_calls = options_.choice == ToolChoice::none && !has_schema();
+    if (text_first() || no_calls) before.push_back(texts_.message("commentary"));
+    if (may_end_without_call())
+      last.push_back(has_schema() ? x_.cat(texts_.mark("<|channel|>final<|message|>"), text_)
+                                  : texts_.message("final"));
     if (may_call()) last.push_back(is_automatic() ? channel_call() : calls_);
     const ExprId next = texts_.mark("<|end|><|start|>assistant");
     return x_.cat(x_.repeat(x_.cat(x_.alt(std::move(before)), next), 0), x_.alt(std::move(last)));
@@ -120,14 +145,14 @@ class CallLanguage {
   }
   /// An answer, or what follows thoughts.
   [[nodiscard]] ExprId without_thoughts(bool is_behind) {
-    if (!may_call()) return text_;
+    if (!may_call()) return text(is_behind);
     if (has_mark(format_) && text_first())
       return x_.cat(text_, may_end_without_call() ? x_.optional(calls_) : calls_);
     const ExprId before = is_automatic() && !has_mark(format_) ? texts_.before_unmarked_call()
                           : is_behind                          ? texts_.spaces()
                                                                : ExprId::empty;
     const ExprId called = x_.cat(before, calls_);
-    return may_end_without_call() ? x_.alt(text_, called) : called;
+    return may_end_without_call() ? x_.alt(text(is_behind), called) : called;
   }
 
   /// One call, or several. first: the format of the first one.

@@ -28,10 +28,14 @@ struct CallLanguageOptions {
   std::string name = {};  // of the only tool that may be called, for ToolChoice::named
   bool parallel = true;   // several calls, where the format has them
   bool thoughts = true;   // may come first, where the format has them; always if the prompt opened them
-  std::optional<bool> text_first = {};  // text may come before calls; empty: with ToolChoice::automatic alone
+  /// A JSON Schema that the text of an answer meets, if it is text and no call; empty: any text. Formats with
+  /// Notation::python or Notation::bare take no tools beside it.
+  std::string text_schema = {};
+  /// Text may come before calls; empty: with ToolChoice::automatic and without text_schema.
+  std::optional<bool> text_first = {};
   std::string_view prompt = {};         // the text that the answer continues, as for CallParser
   /// Texts of the vocabulary's control and user-defined tokens, as for call_parts(): at least those for which
-  /// is_mark() is true, and CallFormat::turn_end.
+  /// is_mark() is true.
   std::span<const std::string_view> tokens = {};
   /// The bytes of the token with this text: TokenTrie::bytes_of(). No bytes for a token that ends an answer,
   /// since constraint::Grammar allows those wherever a text may end. Unset: the text itself.

@@ -9,11 +9,12 @@
 #include "mica_tools/calls/call_format.hpp"
 #include "mica_tools/calls/call_parser.hpp"
 #include "mica_tools/calls/detail/learn_format.hpp"
+#include "mica_tools/calls/detail/sample_template.hpp"
 #include "mica_tools/calls/known_formats.hpp"
-#include "mica_tools/chat/chat_format.hpp"
+#include "mica_tools/calls/template_calls.hpp"
 
 #include <algorithm>
-#include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,75 +24,6 @@
 namespace mica::calls {
 
 namespace detail {
-
-/// How a template is given the calls of a message; templates differ in what they accept.
-struct CallStyle {
-  int calls = 2;
-  bool has_content = true;          // text before the calls, else none
-  bool arguments_are_text = false;  // as JSON in a text, else a mapping
-  std::string_view id = {};         // behind the first letter of each id; empty: functions.NAME:NUMBER
-};
-
-/// Renders conversations with the sample's words.
-class SampleTemplate {
- public:
-  explicit SampleTemplate(std::string_view source)
-      : format_(text::ChatFormat::from_template(source, "", "")) {
-    variables_.tools = list({map({{"type", "function"}, {"function", tool()}})});
-  }
-
-  /// The conversation with calls, or with an answer where style is null; empty if the template refuses it.
-  [[nodiscard]] std::string render(const CallStyle* style) const {
-    const auto answer =
-        style == nullptr ? map({{"role", "assistant"}, {"content", Sample::answer}}) : calling(*style);
-    try {
-      return format_.render(list({map({{"role", "user"}, {"content", Sample::question}}), answer}), false,
-                            variables_);
-    } catch (const Error&) {
-      return {};
-    }
-  }
-  /// What a prompt ends with.
-  [[nodiscard]] std::string prompt() const {
-    try {
-      return format_.render(list({map({{"role", "user"}, {"content", Sample::question}})}), true, variables_);
-    } catch (const Error&) {
-      return {};
-    }
-  }
-
- private:
-  using Value = jinja::Value;
-  static Value list(std::vector<Value> items) { return Value::list(std::move(items)); }
-  static Value map(Value::Entries entries) { return Value::mapping(std::move(entries)); }
-
-  /// A tool with another name, so that names are found in calls alone.
-  static Value tool() {
-    const auto typed = [](const char* type) { return map({{"type", type}, {"description", "A value."}}); };
-    const Value properties = map({{Sample::key, typed("string")}, {Sample::number_key, typed("integer")}});
-    const Value schema =
-        map({{"type", "object"}, {"properties", properties}, {"required", list({Sample::key})}});
-    return map({{"name", "other"}, {"description", "A tool."}, {"parameters", schema}});
-  }
-  static Value calling(const CallStyle& style) {
-    const Value mapping = map({{Sample::key, Sample::value}, {Sample::number_key, 90714}});
-    std::vector<Value> calls;
-    for (int i = 0; i < style.calls; ++i) {
-      const std::string name(Sample::names[static_cast<std::size_t>(i)]);
-      const std::string kimi = "functions." + name + ":" + std::to_string(i);
-      const Value arguments = style.arguments_are_text ? Value(Sample::arguments) : mapping;
-      const Value function = map({{"name", name}, {"arguments", arguments}});
-      const std::string id = style.id.empty() ? kimi : (i == 0 ? "a" : "b") + std::string(style.id);
-      calls.push_back(map({{"id", id}, {"type", "function"}, {"function", function}}));
-    }
-    return map({{"role", "assistant"},
-                {"content", style.has_content ? Value(Sample::answer) : Value(nullptr)},
-                {"tool_calls", list(std::move(calls))}});
-  }
-
-  text::ChatFormat format_;
-  text::ChatVariables variables_;
-};
 
 /// Whether a parser finds the sample's calls, and no text but the end of the turn.
 inline bool finds_sample(const CallFormat& format, std::string_view rendered) {
@@ -119,21 +51,61 @@ inline bool finds_sample(const CallFormat& format, std::string_view rendered) {
   return found == wanted && trimmed(text) == format.turn_end;
 }
 
-/// The first format that a rendering has, with fewer and fewer demands on the template.
-inline std::optional<CallFormat> learn_from(const SampleTemplate& sample, const ThoughtMarks& thoughts) {
-  const std::string plain = sample.render(nullptr);
+/// The first style for which f(style, rendering) is true, with fewer and fewer demands on the template.
+template <class F>
+std::optional<CallStyle> first_style(const SampleTemplate& sample,
+                                     std::initializer_list<CallStyle::Content> contents, F&& f) {
   for (const int calls : {2, 1})
     for (const std::string_view id : {"mica_call_1", "micacall", ""})
       for (const bool is_text : {false, true})
-        for (const bool has_content : {true, false}) {
-          const CallStyle style{calls, has_content, is_text, id};
-          const std::string rendered = sample.render(&style);
-          auto format = learn_format(rendered, plain, thoughts);
-          if (!format || !finds_sample(*format, rendered)) continue;
-          if (id == "micacall") format->id_bytes = id.size() + 1;
-          return format;
+        for (const CallStyle::Content content : contents) {
+          const CallStyle style{calls, content, is_text, id};
+          if (f(style, sample.render(&style))) return style;
         }
   return std::nullopt;
+}
+
+/// The first format that a rendering has.
+inline std::optional<CallFormat> learn_from(const SampleTemplate& sample, const ThoughtMarks& thoughts) {
+  const std::string plain = sample.render(nullptr);
+  std::optional<CallFormat> format;
+  const auto has_format = [&](const CallStyle& style, const std::string& rendered) {
+    format = learn_format(rendered, plain, thoughts);
+    if (!format || !finds_sample(*format, rendered)) return false;
+    if (style.id == "micacall") format->id_bytes = style.id.size() + 1;
+    return true;
+  };
+  using Content = CallStyle::Content;
+  return first_style(sample, {Content::text, Content::null}, has_format) ? format : std::nullopt;
+}
+
+/// Whether the calls are in a rendering, in any form but a mapping of Python.
+inline bool has_sample(std::string_view rendered) {
+  const auto has = [rendered](std::string_view text) { return rendered.find(text) != std::string_view::npos; };
+  return has(Sample::names[0]) && has(Sample::value) && !has("'" + std::string(Sample::key) + "'");
+}
+
+/// What the template does besides the format of answers.
+inline void find_abilities(const SampleTemplate& sample, TemplateCalls& out) {
+  const auto has_key = [](const std::string& text) { return text.find(Sample::key) != std::string::npos; };
+  out.lists_tools = has_key(sample.prompt());
+  using Content = CallStyle::Content;
+  const auto has = [](const CallStyle&, const std::string& rendered) { return has_sample(rendered); };
+  const auto reads = [&](const CallStyle&, const std::string& rendered) {
+    return has_sample(rendered) && finds_sample(out.format, rendered);
+  };
+  auto style = first_style(sample, {Content::null, Content::empty}, reads);
+  if (!style) style = first_style(sample, {Content::null, Content::empty}, has);
+  out.writes_calls = style.has_value();
+  if (style) {
+    CallStyle with_text = *style;
+    with_text.content = Content::text;
+    const std::string rendered = sample.render(&with_text);
+    const bool has_both = has_sample(rendered) && rendered.find(Sample::answer) != std::string::npos;
+    out.values = {style->arguments_are_text, style->content == Content::null, !has_both};
+  }
+  out.writes_results =
+      sample.render_results(style ? &*style : nullptr).find(Sample::result) != std::string::npos;
 }
 
 /// The marks of thoughts that are in a template; <think> where there are none.
@@ -167,25 +139,34 @@ inline void add_known(CallFormat& format, const CallFormat& known) {
 
 }  // namespace detail
 
-/// The format of a chat template. A template that renders no calls has the format whose marks are in its text
-/// (known_formats.hpp). If there are none, calls are JSON objects between <tool_call> and </tool_call>, as in
-/// Hermes and Qwen. Never raises because of the template. Renders it up to 26 times.
-[[nodiscard]] inline CallFormat find_call_format(std::string_view chat_template) {
-  CallFormat out = format_of_marks(chat_template);
-  if (out.has_channels) return out;  // its headers have their fields in any order
-  if (out.thoughts.open == "<think>") out.thoughts = detail::thoughts_of(chat_template);
+/// What a chat template does with tools. Where it renders no calls, the format is the one whose marks are in its
+/// text (known_formats.hpp). If there are none, calls are JSON objects between <tool_call> and </tool_call>, as in
+/// Hermes and Qwen. Never raises because of the template. Renders it up to 75 times.
+[[nodiscard]] inline TemplateCalls find_template_calls(std::string_view chat_template) {
+  TemplateCalls out{format_of_marks(chat_template)};
+  CallFormat& format = out.format;
+  if (format.thoughts.open == "<think>") format.thoughts = detail::thoughts_of(chat_template);
   try {
     const detail::SampleTemplate sample(chat_template);
-    if (auto learned = detail::learn_from(sample, out.thoughts)) {
-      detail::add_known(*learned, out);
-      out = *std::move(learned);
+    if (!format.has_channels) {  // whose headers have their fields in any order
+      if (auto learned = detail::learn_from(sample, format.thoughts)) {
+        detail::add_known(*learned, format);
+        format = *std::move(learned);
+      }
+      const std::string prompt = sample.prompt();
+      if (!prompt.ends_with(format.prompt_end)) format.prompt_end.clear();
+      format.prompt_opens_thoughts =
+          detail::trimmed(prompt).ends_with(detail::trimmed(format.thoughts.open));
     }
-    const std::string prompt = sample.prompt();
-    if (!prompt.ends_with(out.prompt_end)) out.prompt_end.clear();
-    out.prompt_opens_thoughts = detail::trimmed(prompt).ends_with(detail::trimmed(out.thoughts.open));
+    detail::find_abilities(sample, out);
   } catch (const Error&) {  // a template that cannot be parsed
   }
   return out;
+}
+
+/// The format alone.
+[[nodiscard]] inline CallFormat find_call_format(std::string_view chat_template) {
+  return find_template_calls(chat_template).format;
 }
 
 }  // namespace mica::calls

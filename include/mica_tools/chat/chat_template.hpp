@@ -65,10 +65,12 @@ class ChatTemplate {
     return render(messages, std::nullopt, {}, true);
   }
   /// The same with variables of one conversation, which take precedence; with_answer: with the beginning of the
-  /// assistant's next turn.
-  [[nodiscard]] std::string render(std::span<const text::Message> messages, std::optional<bool> thinking,
+  /// assistant's next turn. messages: a span of text::Message, or a value as ChatFormat::render() takes it.
+  template <class Messages>
+  [[nodiscard]] std::string render(const Messages& messages, std::optional<bool> thinking,
                                    const text::ChatVariables& variables, bool with_answer) const {
     text::ChatVariables all = variables_;
+    if (!variables.tools.is(jinja::Kind::none)) all.tools = variables.tools;
     const auto think = thinking ? thinking : thinking_;
     if (think)  // if a name has two values, the last one counts
       all.others.insert(all.others.begin(), {{"enable_thinking", *think},  // Qwen, Gemma, SmolLM, GLM

@@ -47,13 +47,32 @@ inline constexpr std::size_t noncharacters = 32;
 /// for any number of threads.
 class MarkedMessages {
  public:
-  /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD.
+  /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD. The arguments
+  /// of calls stay as they are, since strings in JSON may have escapes: see marked().
   MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary)
-      : messages_(messages.begin(), messages.end()) {
+      : messages_(messages.begin(), messages.end()), vocabulary_(vocabulary) {
     for_each_text([](const Message&, std::string& text) { text = repaired_utf8(text); });
     choose_mark();
-    for_each_text(
-        [&](const Message& message, std::string& text) { text = marked(message, text, vocabulary); });
+    for_each_text([&](const Message& message, std::string& text) {
+      text = marked(text, message.role == "assistant");
+    });
+  }
+
+  /// Any other text that is to be rendered, such as a string in the arguments of a call. Where it has the
+  /// noncharacter that is the mark, it loses that. is_answer: channels that are spelled in it stay open.
+  [[nodiscard]] std::string marked(std::string_view text, bool is_answer = false) const {
+    std::string out;
+    out.reserve(text.size());
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      const TokenId id = vocabulary_.special_prefix(text.substr(at), true);
+      const bool is_control = id != no_token && id != vocabulary_.special_prefix(text.substr(at), false);
+      // An answer keeps the channels that it was written in; nothing else opens one.
+      const bool is_channel =
+          id != no_token && !is_answer && detail::is_channel_mark(vocabulary_.text(id));
+      if (is_control || is_channel) out += mark_;
+      out.push_back(text[at]);
+    }
+    return out;
   }
 
   /// The messages to be rendered.
@@ -78,24 +97,13 @@ class MarkedMessages {
  private:
   template <class F>
   void for_each_text(F&& f) {
-    for (Message& message : messages_) f(message, message.content), f(message, message.thoughts);
-  }
-  [[nodiscard]] std::string marked(const Message& message, std::string_view content,
-                                   const Vocabulary& vocabulary) const {
-    std::string out;
-    out.reserve(content.size());
-    for (std::size_t at = 0; at < content.size(); ++at) {
-      const TokenId id = vocabulary.special_prefix(content.substr(at), true);
-      const bool is_control = id != no_token && id != vocabulary.special_prefix(content.substr(at), false);
-      // An answer keeps the channels that it was written in; nothing else opens one.
-      const bool is_channel =
-          id != no_token && message.role != "assistant" && detail::is_channel_mark(vocabulary.text(id));
-      if (is_control || is_channel) out += mark_;
-      out.push_back(content[at]);
+    for (Message& message : messages_) {
+      for (std::string* const text :
+           {&message.content, &message.thoughts, &message.tool, &message.call_id})
+        f(message, *text);
+      for (ToolCall& call : message.calls) f(message, call.id), f(message, call.name);
     }
-    return out;
   }
-
   /// The first noncharacter that no message contains; if all occur, the last one is replaced in the messages.
   void choose_mark() {
     const auto is_used = [this](const std::string& mark) {
@@ -114,6 +122,7 @@ class MarkedMessages {
   }
 
   std::vector<Message> messages_;
+  const Vocabulary& vocabulary_;
   std::string mark_;  // one code point
 };
 

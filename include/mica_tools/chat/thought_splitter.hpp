@@ -36,6 +36,11 @@ class ThoughtSplitter {
     }
   }
 
+  /// The mark that ends the thoughts in which the text is; empty: it is in none.
+  [[nodiscard]] std::string_view end_of_thoughts() const noexcept {
+    return state_ == State::thoughts ? close_ : std::string_view();
+  }
+
   /// Takes a piece of text; calls give(ChatPart, std::string_view) with text whose part is certain, and
   /// returns false as soon as give() does.
   template <class Give>

@@ -4,7 +4,7 @@
 // needed.
 #pragma once
 
-#include "mica_tools/routes/constraints.hpp"
+#include "mica_tools/routes/answer_choice.hpp"
 #include "mica_tools/routes/message_writer.hpp"
 #include "mica_tools/routes/messages.hpp"
 #include "mica_tools/routes/openai_parts.hpp"
@@ -24,13 +24,49 @@ namespace mica::serve {
 struct MessageRequest {
   Conversation conversation;                  // with the system prompt first
   Job job;                                    // without a prompt
+  std::shared_ptr<const CallReading> calls;   // how calls are read; null: there are no tools
   ThoughtsShown shown = ThoughtsShown::none;  // of the field `thinking`
   bool stream = false;                        // events in place of a message
 };
 
 namespace detail {
 
-/// The content of an assistant: thoughts and text in blocks.
+/// A call in the content of an assistant: {"type": "tool_use", "id", "name", "input"}.
+[[nodiscard]] inline text::ToolCall read_tool_use(Fields& block) {
+  text::ToolCall out{block.need_text("id"), block.need_text("name"),
+                     arguments_text(block.need("input"), block.place("input"))};
+  block.accept("cache_control");
+  block.accept("caller");
+  block.refuse_others();
+  return out;
+}
+
+/// The content of a user: results of calls, which are messages of their own, and text behind them.
+inline void read_user(const Json& content, const std::string& place, text::Message& out,
+                      std::vector<text::Message>& results) {
+  if (!content.is_array()) {
+    out.content = content_text(content, place);
+    return;
+  }
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const std::string here = join(place, "[", i, "]");
+    Fields block(content[i], here);
+    if (block.text("type") != "tool_result") {
+      out.content += part_text(content[i], here);
+      continue;
+    }
+    text::Message result{"tool", "", ""};
+    result.call_id = block.need_text("tool_use_id");
+    if (const Json* const text = block.find("content"))
+      result.content = content_text(*text, block.place("content"));
+    if (block.flag("is_error").value_or(false)) result.content = "Error: " + result.content;
+    block.accept("cache_control");
+    block.refuse_others();
+    results.push_back(std::move(result));
+  }
+}
+
+/// The content of an assistant: thoughts, text and calls in blocks.
 inline void read_assistant(const Json& content, const std::string& place, text::Message& out) {
   if (!content.is_array()) {
     out.content += content_text(content, place);
@@ -39,6 +75,10 @@ inline void read_assistant(const Json& content, const std::string& place, text::
   for (std::size_t i = 0; i < content.size(); ++i) {
     const std::string here = join(place, "[", i, "]");
     Fields block(content[i], here);
+    if (block.text("type") == "tool_use") {
+      out.calls.push_back(read_tool_use(block));
+      continue;
+    }
     if (block.text("type") != "thinking") {
       out.content += part_text(content[i], here);
       continue;
@@ -59,11 +99,13 @@ inline void add_message(const Json& json, const std::string& place, std::vector<
   const Json& content = message.need("content");
   message.refuse_others();
   text::Message read{role, "", ""};
+  const std::size_t before = out.size();
   if (role == "assistant") {
     read_assistant(content, message.place("content"), read);
   } else {
-    read.content = content_text(content, message.place("content"));
+    read_user(content, message.place("content"), read, out);
   }
+  if (out.size() > before && read.content.empty()) return;  // nothing but results
   if (out.empty() || out.back().role != role) {
     out.push_back(std::move(read));
     return;
@@ -71,6 +113,43 @@ inline void add_message(const Json& json, const std::string& place, std::vector<
   if (!out.back().content.empty() && !read.content.empty()) out.back().content += "\n\n";
   out.back().content += read.content;
   out.back().thoughts += read.thoughts;
+  out.back().calls.insert(out.back().calls.end(), read.calls.begin(), read.calls.end());
+}
+
+/// `tools` and `tool_choice`.
+inline void read_tools_of_messages(Fields& fields, AnswerChoice& out) {
+  const Json* const tools = fields.find("tools");
+  if (tools != nullptr && !tools->is_array()) fields.refuse_type("tools", "an array", *tools);
+  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    Fields tool((*tools)[i], join("tools[", i, "]"));
+    if (const std::string type = tool.text("type").value_or("custom"); type != "custom")
+      refuse_field(tool.place("type"),
+                   join("found '", escaped(type, 40), "', but this server has no tools of its own; it takes those "
+                        "with an input_schema, which the client runs"),
+                   Cause::option);
+    const std::string name = tool.need_text("name");
+    add_tool(out, name, tool.text("description").value_or(""), &tool.need("input_schema"), tool.place("name"));
+    for (const char* const each : {"cache_control", "strict", "eager_input_streaming", "input_examples",
+                                   "defer_loading", "allowed_callers"})
+      tool.accept(each);
+    tool.refuse_others();
+  }
+  const Json* const given = fields.find("tool_choice");
+  if (given == nullptr) return;
+  Fields choice(*given, "tool_choice");
+  const std::string type = choice.need_text("type");
+  out.parallel = !choice.flag("disable_parallel_tool_use").value_or(false);
+  if (type == "tool") {
+    choose_tool(out, choice.need_text("name"), choice.place("name"));
+  } else if (type == "any") {
+    if (out.tools.empty()) refuse_field("tool_choice.type", "is 'any', but there are no tools");
+    out.choice = calls::ToolChoice::required;
+  } else if (type == "none") {
+    out.choice = calls::ToolChoice::none;
+  } else if (type != "auto") {
+    refuse_field("tool_choice.type", join("found '", escaped(type, 40), "', allowed: auto, any, tool, none"));
+  }
+  choice.refuse_others();
 }
 
 /// `thinking`. A budget of tokens is a target of the API and no limit; here max_tokens is the one limit.
@@ -106,8 +185,6 @@ inline void refuse_other_features(Fields& fields) {
   fields.accept("metadata");
   fields.accept("cache_control");  // the prefix cache needs no mark
   fields.allow_only("service_tier", "auto", "standard_only");
-  fields.allow_only("tools", Json::array());
-  fields.allow_only("tool_choice", Json{{"type", "auto"}}, Json{{"type", "none"}});
   fields.allow_only("mcp_servers", Json::array());
   fields.allow_only("container");
 }
@@ -126,6 +203,9 @@ inline void refuse_other_features(Fields& fields) {
   if (!max_tokens && !counted) refuse_field("max_tokens", "is missing");
   job.max_tokens = static_cast<std::size_t>(max_tokens.value_or(0));
   read_thinking(fields, job.max_tokens, out);
+  name_results(out.conversation.messages);
+  AnswerChoice allowed;
+  read_tools_of_messages(fields, allowed);
   if (const Json* const given = fields.find("output_config")) {
     Fields config(*given, "output_config");
     if (const auto effort = config.text("effort")) {
@@ -134,7 +214,7 @@ inline void refuse_other_features(Fields& fields) {
                  out.conversation);
       out.conversation.thinking = thinking;
     }
-    if (const Json* const format = config.find("format")) read_format(*format, "output_config.format", job);
+    if (const Json* const format = config.find("format")) read_format(*format, "output_config.format", allowed);
     config.refuse_others();
   }
   read_sampling(fields, job);
@@ -142,9 +222,8 @@ inline void refuse_other_features(Fields& fields) {
   out.stream = fields.flag("stream").value_or(false);
   refuse_other_features(fields);
   fields.refuse_others();
-  out.conversation.continues = !out.conversation.messages.empty() &&  // an answer that the client begins
-                               out.conversation.messages.back().role == "assistant";
-  job.prompt = job.model->prompt(out.conversation);
+  out.conversation.continues = continues_answer(out.conversation.messages);
+  out.calls = begin_answer(job, out.conversation, allowed);
   out.job = std::move(job);
   return out;
 }
@@ -160,9 +239,7 @@ inline void refuse_other_features(Fields& fields) {
 
 /// Writes an event of an answer.
 [[nodiscard]] inline bool write_event(Event event, Parts& parts, MessageWriter& writer) {
-  const auto give = [&](ChatPart part, std::string_view text, const auto&) {
-    return writer.text(part, text);
-  };
+  const auto give = [&](const calls::CallEvent& part, const auto&) { return writer.take(part); };
   if (const auto* const begun = std::get_if<Begun>(&event)) return writer.begin(*begun);
   if (auto* const more = std::get_if<Text>(&event)) return parts.take(std::move(*more), give);
   const auto* const ended = std::get_if<Ended>(&event);
@@ -175,7 +252,7 @@ inline void refuse_other_features(Fields& fields) {
                                               const HttpRequest& request) {
   MessageRequest asked = read_messages(service, options, request, false);
   const std::string id = random_id("msg_"), model = asked.job.model->card().id;
-  Parts parts(asked.job);
+  Parts parts(asked.job, asked.calls, "toolu_");
   const auto answers = std::make_shared<Answers>(service, std::vector<Job>{std::move(asked.job)});
   if (!asked.stream)
     return whole_reply(answers, Api::anthropic,

@@ -41,33 +41,10 @@ inline void constrain_to_schema(Job& job, const Json& schema, const std::string&
   if (job.model) static_cast<void>(job.model->tokens());  // made on this thread, not on the scheduler's
   constrain(job, place, [&] { return schema::parse_schema(schema.dump(), options); });
 }
-/// Answers are JSON objects.
-inline void constrain_to_json(Job& job, const std::string& place) {
-  constrain_to_schema(job, Json{{"type", "object"}}, place);
-}
-
-/// Reads a format of OpenAI's APIs: text, json_object, or json_schema, whose schema is in the field of this
-/// name in chat completions, and beside the type in responses. A schema is always enforced, `strict` or not.
-inline void read_format(const Json& given, const std::string& place, Job& job) {
-  Fields format(given, place);
-  const std::string type = format.need_text("type");
-  if (type == "json_object") {
-    // llama-server has a schema here, too.
-    const Json* const schema = format.find("schema");
-    schema != nullptr ? constrain_to_schema(job, *schema, format.place("schema"))
-                      : constrain_to_json(job, place);
-  } else if (type == "json_schema") {
-    const Json* const inner = format.find("json_schema");
-    Fields named(inner != nullptr ? *inner : given, inner != nullptr ? format.place("json_schema") : place);
-    for (const char* const name : {"name", "description", "strict", "type"}) named.accept(name);
-    constrain_to_schema(job, named.need("schema"), named.place("schema"));
-    named.refuse_others();
-    if (inner == nullptr) return;
-  } else if (type != "text") {
-    refuse_field(format.place("type"),
-                 join("found '", escaped(type, 40), "', allowed: text, json_object, json_schema"));
-  }
-  format.refuse_others();
+/// Reads llama-server's `json_schema`; {} counts as missing.
+inline void read_json_schema(Fields& fields, Job& job) {
+  const Json* const schema = fields.find("json_schema");
+  if (schema != nullptr && !schema->empty()) constrain_to_schema(job, *schema, fields.place("json_schema"));
 }
 
 /// Reads llama-server's `grammar`, in GBNF, into a job whose model is set. Raises Refusal: invalid, with line

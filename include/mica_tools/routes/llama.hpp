@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/text/utf8.hpp"
+#include "mica_tools/routes/answer_choice.hpp"
 #include "mica_tools/routes/metrics_text.hpp"
 #include "mica_tools/routes/openai_messages.hpp"
 #include "mica_tools/routes/openai_text.hpp"
@@ -203,6 +204,7 @@ struct LlamaForm {
   const Json body = parse_body(request);
   Fields fields(body);
   Job job = read_job(fields, service, options, request);
+  read_json_schema(fields, job);
   LlamaForm form;
   form.tokens = fields.flag("return_tokens").value_or(false);
   form.grammar = fields.text("grammar").value_or("");
@@ -294,7 +296,10 @@ struct LlamaForm {
   const Json body = parse_body(request);
   Fields fields(body);
   const auto model = service.model(fields.text("model").value_or(""), request.open);
-  const Conversation conversation = read_conversation(fields);
+  Conversation conversation = read_conversation(fields);
+  AnswerChoice allowed;
+  read_tools(fields, allowed);
+  if (!allowed.tools.empty()) conversation.tools = dump(allowed.tools);
   fields.refuse_others();
   return json_reply({{"prompt", model->rendered(conversation)}});
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer of Anthropic's Messages API, as events and as the message that they lead to. Thoughts and text
+// One answer of Anthropic's Messages API, as events and as the message that they lead to. Thoughts, text and calls
 // are blocks of its content.
 //
 //   message_start ping | content_block_start  content_block_delta ...  content_block_stop
 //                      | message_delta message_stop
 #pragma once
 
-#include "mica_tools/chat/thought_splitter.hpp"
+#include "mica_tools/calls/call_event.hpp"
 #include "mica_tools/http/fields.hpp"
 #include "mica_tools/serve/event.hpp"
 
@@ -48,21 +48,28 @@ class MessageWriter {
     message_["usage"] = usage(begun.prompt_tokens, begun.cached_tokens, 0, 0);
     return give({{"type", "message_start"}, {"message", message_}}) && give({{"type", "ping"}});
   }
-  bool text(ChatPart part, std::string_view text) {
-    const bool thinks = part == ChatPart::thoughts;
-    if (thinks && shown_ == ThoughtsShown::none) return true;
-    if (!open_ || thinks != thinks_) {
-      close();
-      open(thinks);
+  bool take(const calls::CallEvent& event) {
+    switch (event.kind) {
+      case Kind::thoughts:
+      case Kind::text:
+        return text(event.kind, event.text);
+      case Kind::call_begin:
+        close();
+        id_ = event.id, name_ = event.name;
+        calls_ = true;
+        open(Kind::arguments);
+        return there_;
+      case Kind::arguments:
+        text_ += event.text;
+        return delta({{"type", "input_json_delta"}, {"partial_json", event.text}});
+      default:
+        close();
+        return there_;
     }
-    if (thinks && shown_ == ThoughtsShown::empty) return true;
-    text_ += text;
-    return thinks ? delta({{"type", "thinking_delta"}, {"thinking", text}})
-                  : delta({{"type", "text_delta"}, {"text", text}});
   }
   /// The last events. thoughts: tokens of them.
   bool end(const Ended& ended, std::size_t thoughts) {
-    if (!open_ && message_["content"].empty()) open(false);  // clients expect a block, though it be empty
+    if (!open_ && message_["content"].empty()) open(Kind::text);  // clients expect a block, though it be empty
     close();
     message_["stop_reason"] = stop_reason(ended);
     if (!ended.stop.empty()) message_["stop_sequence"] = ended.stop;
@@ -78,10 +85,25 @@ class MessageWriter {
   [[nodiscard]] const Json& message() const noexcept { return message_; }
 
  private:
-  [[nodiscard]] static std::string_view stop_reason(const Ended& ended) noexcept {
+  using Kind = calls::CallEvent::Kind;
+
+  bool text(Kind kind, const std::string& text) {
+    const bool thinks = kind == Kind::thoughts;
+    if (thinks && shown_ == ThoughtsShown::none) return true;
+    if (!open_ || kind != kind_) {
+      close();
+      open(kind);
+    }
+    if (thinks && shown_ == ThoughtsShown::empty) return true;
+    text_ += text;
+    return thinks ? delta({{"type", "thinking_delta"}, {"thinking", text}})
+                  : delta({{"type", "text_delta"}, {"text", text}});
+  }
+  [[nodiscard]] std::string_view stop_reason(const Ended& ended) const noexcept {
     if (!ended.stop.empty()) return "stop_sequence";  // a text of the request, and not of the chat format
     if (ended.reason == StopReason::length) return "max_tokens";
-    return ended.reason == StopReason::context_full ? "model_context_window_exceeded" : "end_turn";
+    if (ended.reason == StopReason::context_full) return "model_context_window_exceeded";
+    return calls_ ? "tool_use" : "end_turn";
   }
   /// The API counts tokens of the prompt as read or as cached, and not twice.
   [[nodiscard]] static Json usage(std::size_t prompt, std::size_t cached, std::size_t answer,
@@ -96,11 +118,21 @@ class MessageWriter {
   }
 
   [[nodiscard]] Json block() const {
-    if (thinks_) return {{"type", "thinking"}, {"thinking", text_}, {"signature", open_ ? "" : signature}};
+    if (kind_ == Kind::thoughts)
+      return {{"type", "thinking"}, {"thinking", text_}, {"signature", open_ ? "" : signature}};
+    if (kind_ == Kind::arguments) {
+      Json input = Json::parse(text_, nullptr, false);
+      if (!input.is_object()) input = Json::object();  // at its begin; or it was cut off by max_tokens
+      return {{"type", "tool_use"},
+              {"id", id_},
+              {"name", name_},
+              {"input", std::move(input)},
+              {"caller", {{"type", "direct"}}}};
+    }
     return {{"type", "text"}, {"text", text_}, {"citations", nullptr}};
   }
-  void open(bool thinks) {
-    thinks_ = thinks;
+  void open(Kind kind) {
+    kind_ = kind;
     open_ = true;
     text_.clear();
     give(
@@ -108,7 +140,7 @@ class MessageWriter {
   }
   void close() {
     if (!open_) return;
-    if (thinks_) delta({{"type", "signature_delta"}, {"signature", signature}});
+    if (kind_ == Kind::thoughts) delta({{"type", "signature_delta"}, {"signature", signature}});
     give({{"type", "content_block_stop"}, {"index", message_["content"].size()}});
     open_ = false;
     message_["content"].push_back(block());
@@ -132,7 +164,9 @@ class MessageWriter {
   Give give_;
   bool there_ = true;  // the client
   bool open_ = false;  // a block is being written
-  bool thinks_ = false;
+  Kind kind_ = Kind::text;  // of the block; arguments: of a call
+  bool calls_ = false;      // there was a call
+  std::string id_, name_;   // of the last one
   std::string text_;
 };
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a message as plain text: a string, or an array of parts that are text.
+// What all APIs have in the messages of a conversation: plain text, in a string or in parts of an array, and calls
+// of tools with their results.
 #pragma once
 
+#include "mica_tools/chat/message.hpp"
 #include "mica_tools/http/fields.hpp"
+#include "mica_tools/json/parse_json.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mica::serve {
 
@@ -41,6 +45,44 @@ namespace mica::serve {
   for (std::size_t i = 0; i < content.size(); ++i)
     out += part_text(content[i], join(place, "[", i, "]"), types);
   return out;
+}
+
+/// The arguments of a call: an object, or its text. Raises Refusal (invalid) for others.
+[[nodiscard]] inline std::string arguments_text(const Json& value, const std::string& place) {
+  if (value.is_object()) return dump(value);
+  if (!value.is_string()) refuse_field(place, join("must be an object in JSON, not ", type_name(value)));
+  const std::string& text = value.get_ref<const std::string&>();
+  if (text.empty()) return "{}";
+  try {
+    const Json json = io::parse_json<Json>(text, "the text", ErrorCode::usage);
+    if (json.is_object()) return dump(json);
+  } catch (const Error& error) {
+    refuse_field(place, error.message());
+  }
+  refuse_field(place, "must be the text of an object in JSON");
+}
+
+/// Gives results the names of their tools, by the ids of earlier calls; a result without an id belongs to the first
+/// call that has none yet.
+inline void name_results(std::vector<text::Message>& messages) {
+  std::vector<text::ToolCall> open;
+  for (text::Message& message : messages) {
+    open.insert(open.end(), message.calls.begin(), message.calls.end());
+    if (message.role != "tool") continue;
+    const auto call = std::find_if(open.begin(), open.end(), [&](const text::ToolCall& each) {
+      return message.call_id.empty() ? message.tool.empty() || each.name == message.tool
+                                     : each.id == message.call_id;
+    });
+    if (call == open.end()) continue;
+    if (message.tool.empty()) message.tool = call->name;
+    if (message.call_id.empty()) message.call_id = call->id;
+    open.erase(call);
+  }
+}
+
+/// Whether the last message is the beginning of the answer.
+[[nodiscard]] inline bool continues_answer(const std::vector<text::Message>& messages) {
+  return !messages.empty() && messages.back().role == "assistant" && messages.back().calls.empty();
 }
 
 }  // namespace mica::serve

@@ -4,7 +4,7 @@
 // one with counters. Its routes about models are in ollama_models.hpp.
 #pragma once
 
-#include "mica_tools/routes/constraints.hpp"
+#include "mica_tools/routes/answer_choice.hpp"
 #include "mica_tools/routes/keep_alive.hpp"
 #include "mica_tools/routes/messages.hpp"
 #include "mica_tools/routes/ollama_models.hpp"
@@ -37,33 +37,60 @@ struct OllamaRequest {
   Stopwatch since_begin = {};                // since the request came
   double load_seconds = 0;                   // until its model was there
   Job job = {};                              // without a prompt
+  AnswerChoice allowed = {};
+  std::shared_ptr<const CallReading> calls = {};  // how calls are read; null: there are no tools
 };
 
 namespace detail {
 
+/// One of `tool_calls`: {"function": {"name", "arguments": {...}}}.
+[[nodiscard]] inline text::ToolCall read_ollama_call(const Json& json, const std::string& place) {
+  Fields call(json, place);
+  text::ToolCall out{call.text("id").value_or(""), {}, {}};
+  call.allow_only("type", "function");
+  Fields function(call.need("function"), call.place("function"));
+  function.accept("index");
+  out.name = function.need_text("name");
+  const Json none = Json::object();
+  const Json* const arguments = function.find("arguments");
+  out.arguments = arguments_text(arguments == nullptr ? none : *arguments, function.place("arguments"));
+  function.refuse_others();
+  call.refuse_others();
+  return out;
+}
+
 inline void add_ollama_message(const Json& json, const std::string& place, std::vector<text::Message>& out) {
   Fields message(json, place);
-  const std::string role = message.text("role").value_or("");
-  if (role != "system" && role != "user" && role != "assistant")
+  text::Message read{message.text("role").value_or(""), message.text("content").value_or(""),
+                     message.text("thinking").value_or("")};
+  if (read.role != "system" && read.role != "user" && read.role != "assistant" && read.role != "tool")
     refuse_field(message.place("role"),
-                 join("found '", escaped(role, 40), "', allowed: system, user, assistant"),
-                 role == "tool" ? Cause::option : Cause::invalid);
+                 join("found '", escaped(read.role, 40), "', allowed: system, user, assistant, tool"));
   message.allow_only("images", Json::array());
-  message.allow_only("tool_calls", Json::array());
-  message.allow_only("tool_name", "");
-  out.push_back({role, message.text("content").value_or(""), message.text("thinking").value_or("")});
+  if (const Json* const calls = message.find("tool_calls")) {
+    if (!calls->is_array()) message.refuse_type("tool_calls", "an array", *calls);
+    for (std::size_t i = 0; i < calls->size(); ++i)
+      read.calls.push_back(read_ollama_call((*calls)[i], join(message.place("tool_calls"), "[", i, "]")));
+  }
+  read.tool = message.text("tool_name").value_or(message.text("name").value_or(""));
+  read.call_id = message.text("tool_call_id").value_or("");
   message.refuse_others();
+  out.push_back(std::move(read));
 }
 
 inline void read_chat(Fields& fields, OllamaRequest& out) {
-  fields.allow_only("tools", Json::array());
+  if (const Json* const tools = fields.find("tools")) {
+    if (!tools->is_array()) fields.refuse_type("tools", "an array", *tools);
+    for (std::size_t i = 0; i < tools->size(); ++i)
+      read_tool((*tools)[i], join("tools[", i, "]"), out.allowed);
+  }
   const Json* const messages = fields.find("messages");
   if (messages == nullptr) return;
   if (!messages->is_array()) fields.refuse_type("messages", "an array", *messages);
   for (std::size_t i = 0; i < messages->size(); ++i)
     add_ollama_message((*messages)[i], join("messages[", i, "]"), out.conversation.messages);
-  out.conversation.continues =  // an answer that the client begins
-      !messages->empty() && out.conversation.messages.back().role == "assistant";
+  name_results(out.conversation.messages);
+  out.conversation.continues = continues_answer(out.conversation.messages);
 }
 
 inline void read_generate(Fields& fields, OllamaRequest& out) {
@@ -121,8 +148,7 @@ inline void read_ollama_options(const Json& json, Job& job) {
   out.model = ollama_name(service, fields.need_text("model"));
   out.stream = fields.flag("stream").value_or(true);
   if (const Json* const format = fields.find("format"); format != nullptr && *format != "") {
-    *format == "json" ? constrain_to_json(out.job, "format")
-                      : constrain_to_schema(out.job, *format, "format");
+    *format == "json" ? require_object(out.allowed, "format") : require_schema(out.allowed, *format, "format");
   }
   if (const Json* const time = fields.find("keep_alive")) out.keep_alive = read_keep_alive(*time);
   read_think(fields, out.conversation);
@@ -151,17 +177,16 @@ class OllamaAnswer {
         since_begin_(asked.since_begin),
         load_seconds_(asked.load_seconds),
         scores_(asked.job.scores),
-        parts_(asked.job) {}
+        parts_(asked.job, asked.calls, "call_") {}
 
   /// A line for each piece of text; without a stream, one for all of it.
   [[nodiscard]] bool take(Event event, const Give& give) {
-    const auto part = [&](ChatPart kind, std::string_view text, const auto&) {
-      (kind == ChatPart::thoughts ? thoughts_ : text_) += text;
-      return !stream_ || give(line(false));
+    const auto part = [&](const calls::CallEvent& found, const auto&) {
+      return !add(found) || !stream_ || give(line(false));
     };
     if (auto* const more = std::get_if<Text>(&event)) {
       tokens_.insert(tokens_.end(), more->tokens.begin(), more->tokens.end());
-      return split_ ? parts_.take(Text{more->text, {}}, part) : part(ChatPart::answer, more->text, 0);
+      return split_ ? parts_.take(Text{more->text, {}}, part) : part({Kind::text, 0, more->text}, 0);
     }
     const auto* const ended = std::get_if<Ended>(&event);
     if (ended == nullptr) return true;
@@ -175,12 +200,27 @@ class OllamaAnswer {
   }
 
  private:
+  using Kind = calls::CallEvent::Kind;
+
+  /// Whether the part is complete: calls are given as a whole.
+  bool add(const calls::CallEvent& part) {
+    if (part.kind == Kind::thoughts) thoughts_ += part.text;
+    if (part.kind == Kind::text) text_ += part.text;
+    if (part.kind == Kind::call_begin) id_ = part.id, name_ = part.name, arguments_.clear();
+    if (part.kind == Kind::arguments) arguments_ += part.text;
+    if (part.kind == Kind::call_end && part.is_complete)
+      calls_.push_back({{"id", id_},
+                        {"function",
+                         {{"index", part.index}, {"name", name_}, {"arguments", Json::parse(arguments_)}}}});
+    return part.kind != Kind::call_begin && part.kind != Kind::arguments;
+  }
   [[nodiscard]] Json line(bool done) {
     Json out = {{"model", model_}, {"created_at", rfc3339(std::chrono::system_clock::now())}};
     Json& texts = chat_ ? out["message"] : out;
     if (chat_) texts["role"] = "assistant";
     texts[chat_ ? "content" : "response"] = std::exchange(text_, {});
     if (!thoughts_.empty()) texts["thinking"] = std::exchange(thoughts_, {});
+    if (!calls_.empty()) texts["tool_calls"] = std::exchange(calls_, Json::array());
     out["done"] = done;
     if (scores_ && !tokens_.empty()) out["logprobs"] = scored_tokens(std::exchange(tokens_, {}), false);
     return out;
@@ -206,6 +246,8 @@ class OllamaAnswer {
   bool scores_;
   Parts parts_;
   std::string text_, thoughts_;      // for the next line
+  Json calls_ = Json::array();       // the same
+  std::string id_, name_, arguments_;  // of the call that is being written
   std::vector<ScoredPiece> tokens_;  // for the next line
 };
 
@@ -253,9 +295,11 @@ class OllamaAnswer {
   const Json* const given = fields.find("options");
   read_ollama_options(given == nullptr ? none : *given, job);
   if (asked.raw.empty()) {
-    job.prompt = job.model->prompt(asked.conversation);
+    asked.calls = begin_answer(job, asked.conversation, asked.allowed);
   } else {
     job.prompt.tokens = job.model->encode(asked.raw, true, true);
+    if (!asked.allowed.schema.empty())
+      constrain_to_schema(job, Json::parse(asked.allowed.schema), asked.allowed.schema_place);
   }
   OllamaAnswer answer(asked);
   auto answers = std::make_shared<Answers>(service, std::vector<Job>{std::move(job)});

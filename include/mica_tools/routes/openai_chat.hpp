@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // POST /v1/chat/completions of OpenAI, with the additions of llama-server: thoughts apart from the answer
-// (reasoning_content), variables of the template, timings. What embeddings and ranking need is answered with 501.
+// (reasoning_content), variables of the template, timings. Tools are run by the client. What embeddings and ranking
+// need is answered with 501.
 #pragma once
 
-#include "mica_tools/chat/thought_splitter.hpp"
-#include "mica_tools/routes/constraints.hpp"
+#include "mica_tools/routes/answer_choice.hpp"
 #include "mica_tools/routes/openai_messages.hpp"
 #include "mica_tools/routes/openai_parts.hpp"
 
@@ -23,43 +23,80 @@ namespace mica::serve {
 
 namespace detail {
 
-/// The text of one answer as fields of a message. Holds back what may be a mark of thoughts.
+/// The text of one answer as fields of a message. Holds back what may be a mark of thoughts or calls.
 class ChatText {
  public:
   /// end: of the prompt; empty: thoughts stay in the text.
-  explicit ChatText(const std::optional<std::string>& end) {
-    if (end) splitter_.emplace(*end);
-  }
+  ChatText(std::shared_ptr<const CallReading> calls, const std::optional<std::string>& end)
+      : separates_(end.has_value()),
+        marks_(calls ? calls->format.thoughts : calls::ThoughtMarks{}),
+        is_plain_(!calls && !end),
+        reader_(std::move(calls), end.value_or(""), "call_") {}
 
-  /// The fields `reasoning_content` and `content` of the next piece. last: gives the rest, too.
+  /// The fields reasoning_content, content and tool_calls of the next piece. last: gives the rest, too.
   [[nodiscard]] Json take(std::string_view piece, bool last) {
-    std::string thoughts, answer;
-    const auto give = [&](ChatPart part, std::string_view text) {
-      (part == ChatPart::thoughts ? thoughts : answer) += text;
-      return true;
-    };
-    if (!splitter_) answer = piece;
-    if (splitter_) (void)splitter_->take(piece, give);
-    if (splitter_ && last) splitter_->finish(give);
     Json out = Json::object();
-    if (!thoughts.empty()) out["reasoning_content"] = thoughts;
-    if (!answer.empty()) out["content"] = answer;
+    if (is_plain_ && !piece.empty()) out["content"] = piece;
+    if (is_plain_) return out;
+    (void)reader_.take(piece, last, [&](const calls::CallEvent& event) {
+      add(event, out);
+      return true;
+    });
     return out;
   }
+  [[nodiscard]] bool has_calls() const noexcept { return reader_.calls() > 0; }
 
  private:
-  std::optional<ThoughtSplitter> splitter_;
+  using Kind = calls::CallEvent::Kind;
+
+  static void append(Json& out, const char* name, std::string_view text) {
+    const std::string before = out.contains(name) ? out[name].get<std::string>() : std::string();
+    out[name] = before + std::string(text);
+  }
+  void add(const calls::CallEvent& event, Json& out) {
+    const bool thinks = event.kind == Kind::thoughts;
+    if (!separates_ && thinks != std::exchange(thinks_, thinks))
+      append(out, "content", thinks ? marks_.open : marks_.close);
+    if (thinks || event.kind == Kind::text)
+      append(out, thinks && separates_ ? "reasoning_content" : "content", event.text);
+    Json& calls = out["tool_calls"];
+    if (event.kind == Kind::call_begin)
+      calls.push_back({{"index", event.index},
+                       {"id", event.id},
+                       {"type", "function"},
+                       {"function", {{"name", event.name}, {"arguments", ""}}}});
+    if (event.kind == Kind::arguments) {
+      if (calls.empty() || calls.back()["index"] != event.index)
+        calls.push_back({{"index", event.index}, {"function", {{"arguments", ""}}}});
+      append(calls.back()["function"], "arguments", event.text);
+    }
+    if (calls.empty()) out.erase("tool_calls");
+  }
+
+  bool separates_;
+  calls::ThoughtMarks marks_;  // of thoughts that stay in the text
+  bool is_plain_;
+  PartReader reader_;
+  bool thinks_ = false;
 };
+
+/// "tool_calls" for an answer with calls, whose client is to run them.
+[[nodiscard]] inline std::string_view finish_reason(const Ended& ended, const ChatText& text) noexcept {
+  const std::string_view reason = finish_reason(ended);
+  return reason == "stop" && text.has_calls() ? "tool_calls" : reason;
+}
 
 struct ChatForm {
   OpenAiForm form;
   std::optional<std::string> end;  // of the prompt, where thoughts are separated
   bool scores = false;
+  std::shared_ptr<const CallReading> calls = {};
 
   [[nodiscard]] Json logprobs(const std::vector<ScoredPiece>& tokens) const {
     if (!scores) return nullptr;
     return {{"content", scored_tokens(tokens, false)}, {"refusal", nullptr}};
   }
+  [[nodiscard]] ChatText text() const { return {calls, end}; }
 };
 
 inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& chat) {
@@ -67,7 +104,7 @@ inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& ch
     ChatText text;
     std::vector<ScoredPiece> tokens = {};  // whose text is held back
   };
-  std::vector<Choice> open(answers.size(), Choice{ChatText(chat.end)});
+  std::vector<Choice> open(answers.size(), Choice{chat.text()});
   const auto choice = [](Json delta, Json logprobs, Json reason) {
     return Json{
         {"delta", std::move(delta)}, {"logprobs", std::move(logprobs)}, {"finish_reason", std::move(reason)}};
@@ -88,7 +125,7 @@ inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& ch
       out.push_back(choice(std::move(delta), chat.logprobs(tokens), nullptr));
       tokens.clear();
     }
-    if (ended != nullptr) out.push_back(choice(Json::object(), nullptr, finish_reason(*ended)));
+    if (ended != nullptr) out.push_back(choice(Json::object(), nullptr, finish_reason(*ended, text)));
     return out;
   });
 }
@@ -105,7 +142,9 @@ struct ChatRequest {
   ChatRequest out{read_job(fields, service, options, request), {}};
   Job& job = out.job;
   ChatForm& chat = out.chat;
-  const Conversation conversation = read_conversation(fields);
+  Conversation conversation = read_conversation(fields);
+  AnswerChoice allowed;
+  read_tools(fields, allowed);
   chat.form = read_form(fields, job, options, "chatcmpl-", "chat.completion", "chat.completion.chunk");
   chat.scores = job.scores = fields.flag("logprobs").value_or(false);
   job.top_tokens = static_cast<std::size_t>(fields.integer("top_logprobs", 0, max_top_tokens).value_or(0));
@@ -114,7 +153,10 @@ struct ChatRequest {
   if (reasoning != "none" && reasoning != "auto" && reasoning != "deepseek")
     refuse_field("reasoning_format",
                  join("found '", escaped(reasoning, 40), "', allowed: none, auto, deepseek"));
-  if (const Json* const format = fields.find("response_format")) read_format(*format, "response_format", job);
+  if (const Json* const format = fields.find("response_format"))
+    read_format(*format, "response_format", allowed);
+  if (const Json* const schema = fields.find("json_schema"); schema != nullptr && !schema->empty())
+    require_schema(allowed, *schema, "json_schema");
   fields.allow_only("modalities", Json::array({"text"}));
   fields.allow_only("verbosity", "medium");
   fields.allow_only("reasoning_control", false);
@@ -123,7 +165,7 @@ struct ChatRequest {
   const bool verbose = fields.flag("verbose").value_or(false);
   fields.refuse_others();
 
-  job.prompt = job.model->prompt(conversation);
+  chat.calls = begin_answer(job, conversation, allowed);
   if (verbose) chat.form.verbose = {{"prompt", job.model->rendered(conversation)}};
   if (reasoning != "none") chat.end = job.prompt.end;
   return out;
@@ -142,10 +184,14 @@ struct ChatRequest {
   return whole_reply(answers, Api::openai, [chat = chat](const std::vector<WholeAnswer>& whole) {
     return whole_body(whole, chat.form, [&](std::size_t, const WholeAnswer& answer) {
       Json message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
-      message.update(ChatText(chat.end).take(answer.text, true));
+      ChatText text = chat.text();
+      message.update(text.take(answer.text, true));
+      if (text.has_calls() && message["content"] == "") message["content"] = nullptr;
+      if (text.has_calls())
+        for (Json& call : message["tool_calls"]) call.erase("index");
       return Json{{"message", std::move(message)},
                   {"logprobs", chat.logprobs(answer.tokens)},
-                  {"finish_reason", finish_reason(answer.ended)}};
+                  {"finish_reason", finish_reason(answer.ended, text)}};
     });
   });
 }

@@ -17,6 +17,20 @@ namespace mica::serve {
 
 namespace detail {
 
+/// One of `tool_calls`: {"id", "type": "function", "function": {"name", "arguments": "{...}"}}.
+[[nodiscard]] inline text::ToolCall read_tool_call(const Json& value, const std::string& place) {
+  Fields call(value, place);
+  text::ToolCall out{call.text("id").value_or(""), {}, {}};
+  call.allow_only("type", "function");
+  call.accept("index");
+  Fields function(call.need("function"), call.place("function"));
+  out.name = function.need_text("name");
+  out.arguments = arguments_text(function.need("arguments"), function.place("arguments"));
+  function.refuse_others();
+  call.refuse_others();
+  return out;
+}
+
 [[nodiscard]] inline text::Message read_message(const Json& value, const std::string& place) {
   constexpr std::array<std::string_view, 5> roles = {"system", "developer", "user", "assistant", "tool"};
   Fields fields(value, place);
@@ -28,18 +42,25 @@ namespace detail {
   const bool assistant = message.role == "assistant";
   if (assistant) {
     message.thoughts = fields.text("reasoning_content").value_or("");
-    fields.allow_only("tool_calls", Json::array());
+    if (const Json* const calls = fields.find("tool_calls")) {
+      if (!calls->is_array()) fields.refuse_type("tool_calls", "an array", *calls);
+      for (std::size_t i = 0; i < calls->size(); ++i)
+        message.calls.push_back(read_tool_call((*calls)[i], join(fields.place("tool_calls"), "[", i, "]")));
+    }
     fields.allow_only("function_call");
     fields.allow_only("refusal", "");
     fields.allow_only("audio");
     fields.accept("annotations");
   }
-  if (message.role == "tool") fields.accept("tool_call_id");
-  fields.accept("name");  // templates have no place for it
+  if (message.role == "tool") {
+    message.call_id = fields.text("tool_call_id").value_or("");
+    message.tool = fields.text("name").value_or("");
+  }
+  fields.accept("name");  // of others: templates have no place for it
   const Json* const content = fields.find("content");
   if (content != nullptr) {
     message.content = content_text(*content, fields.place("content"));
-  } else if (!assistant || message.thoughts.empty()) {
+  } else if (!assistant || (message.thoughts.empty() && message.calls.empty())) {
     refuse_field(fields.place("content"), "is missing");
   }
   fields.refuse_others();
@@ -48,8 +69,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Reads messages, chat_template_kwargs, reasoning_effort, and the fields of tools, which must be empty. A last
-/// message of the assistant is continued.
+/// Reads messages, chat_template_kwargs and reasoning_effort. A last message of the assistant is continued, unless
+/// it has calls.
 [[nodiscard]] inline Conversation read_conversation(Fields& fields) {
   Conversation out;
   const Json& messages = fields.need("messages");
@@ -57,7 +78,8 @@ namespace detail {
     refuse_field(fields.place("messages"), "must be an array with one message at least");
   for (std::size_t i = 0; i < messages.size(); ++i)
     out.messages.push_back(detail::read_message(messages[i], join("messages[", i, "]")));
-  out.continues = out.messages.back().role == "assistant";
+  name_results(out.messages);
+  out.continues = continues_answer(out.messages);
 
   Json variables = Json::object();
   if (const Json* const given = fields.find("chat_template_kwargs")) {
@@ -78,11 +100,8 @@ namespace detail {
   }
   if (!variables.empty()) out.variables = dump(variables);
 
-  fields.allow_only("tools", Json::array());
-  fields.allow_only("functions", Json::array());
-  fields.allow_only("tool_choice", "none", "auto");
+  fields.allow_only("functions", Json::array());  // OpenAI's first form of tools
   fields.allow_only("function_call", "none", "auto");
-  fields.accept("parallel_tool_calls");
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "mica_tools/http/router.hpp"
 #include "mica_tools/http/stream.hpp"
 #include "mica_tools/routes/constraints.hpp"
+#include "mica_tools/routes/random_id.hpp"
 #include "mica_tools/routes/route_options.hpp"
 #include "mica_tools/routes/sampling.hpp"
 
@@ -15,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,14 +28,6 @@ namespace mica::serve {
 inline constexpr std::size_t max_answers = 128;     // of one request
 inline constexpr std::int64_t max_top_tokens = 20;  // at each position
 
-/// "chatcmpl-" and 24 random letters and digits.
-[[nodiscard]] inline std::string random_id(std::string_view prefix) {
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-  std::random_device device;
-  std::string out(prefix);
-  for (int i = 0; i < 24; ++i) out += letters[device() % letters.size()];
-  return out;
-}
 [[nodiscard]] inline std::int64_t unix_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -70,8 +62,6 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
   const auto slot = fields.integer("id_slot", -1, static_cast<std::int64_t>(options.max_running) - 1);
   if (slot.value_or(-1) >= 0) job.slot = static_cast<std::size_t>(*slot);
   read_grammar(fields, job);
-  if (const Json* const schema = fields.find("json_schema"); schema != nullptr && !schema->empty())
-    constrain_to_schema(job, *schema, fields.place("json_schema"));
   fields.allow_only("lora", Json::array());
   return job;
 }

@@ -99,6 +99,7 @@ namespace detail {
   const Json body = parse_body(request);
   Fields fields(body);
   Job job = read_job(fields, service, options, request);
+  read_json_schema(fields, job);
   const OpenAiForm form = read_form(fields, job, options, "cmpl-", "text_completion", "text_completion");
   const auto top = fields.integer("logprobs", 0, max_top_tokens);
   job.scores = top.has_value();

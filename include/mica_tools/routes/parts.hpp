@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of an answer, thoughts and text, for APIs that show thoughts in a place of their own.
+// The parts of an answer: thoughts and calls of tools, for which APIs have places of their own, and text.
 #pragma once
 
+#include "mica_tools/calls/call_parser.hpp"
 #include "mica_tools/chat/thought_splitter.hpp"
 #include "mica_tools/http/fields.hpp"
+#include "mica_tools/routes/random_id.hpp"
 #include "mica_tools/serve/event.hpp"
 #include "mica_tools/serve/served_model.hpp"
 
@@ -13,6 +15,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,57 +23,119 @@
 
 namespace mica::serve {
 
-/// Splits one answer, and counts the tokens of its thoughts. It does not keep the model in memory, for which other
-/// models may wait: if the model was unloaded before a slow client has read the end, the count is an estimate.
+/// How the calls in an answer are to be read.
+struct CallReading {
+  calls::CallFormat format;
+  std::vector<calls::ToolTypes> tools;
+};
+
+/// Splits the text of one answer. Each call gets an id, and calls are counted.
+class PartReader {
+ public:
+  /// calls: empty for an answer without tools. prompt: its end, which may open thoughts. id_prefix: of ids that the
+  /// model does not write itself.
+  PartReader(std::shared_ptr<const CallReading> calls, std::string_view prompt, std::string_view id_prefix)
+      : reading_(std::move(calls)), splitter_(prompt), id_prefix_(id_prefix) {
+    if (reading_) parser_.emplace(reading_->format, reading_->tools, prompt);
+  }
+
+  /// Calls give(const calls::CallEvent&) with parts that are certain; there is no event of the kind `end`. last:
+  /// the text ends behind this piece. Returns false as soon as give() does.
+  template <class Give>
+  [[nodiscard]] bool take(std::string_view piece, bool last, Give&& give) {
+    using Kind = calls::CallEvent::Kind;
+    if (!parser_) {
+      const auto split = [&](ChatPart part, std::string_view text) {
+        return give(
+            calls::CallEvent{part == ChatPart::thoughts ? Kind::thoughts : Kind::text, 0, std::string(text)});
+      };
+      return splitter_.take(piece, split) && (!last || splitter_.finish(split));
+    }
+    std::vector<calls::CallEvent> events;
+    parser_->take(piece, events);
+    if (last) parser_->finish(events);
+    for (calls::CallEvent& event : events) {
+      if (event.kind == Kind::call_begin) {
+        ++calls_;
+        if (event.id.empty()) event.id = new_id();
+      }
+      if (event.kind != Kind::end && !give(std::as_const(event))) return false;
+    }
+    return true;
+  }
+  /// Calls so far.
+  [[nodiscard]] std::size_t calls() const noexcept { return calls_; }
+
+ private:
+  [[nodiscard]] std::string new_id() const {
+    const std::size_t bytes = reading_->format.id_bytes;
+    return bytes > 0 ? random_id("", bytes) : random_id(id_prefix_);
+  }
+
+  std::shared_ptr<const CallReading> reading_;
+  std::optional<calls::CallParser> parser_;  // refers to *reading_
+  ThoughtSplitter splitter_;
+  std::string id_prefix_;
+  std::size_t calls_ = 0;
+};
+
+/// The same with the scores of tokens, counting the tokens of thoughts. It does not keep the model in memory, for
+/// which other models may wait: if the model was unloaded before a slow client has read the end, the count is an
+/// estimate.
 /// Limit: where the end of the thoughts and the beginning of the answer are one event, as for a client that reads
 /// slowly, scores of both are with the answer.
 class Parts {
  public:
   /// job: with its prompt; need not outlive it.
-  explicit Parts(const Job& job) : model_(job.model), splitter_(job.prompt.end) {}
+  Parts(const Job& job, std::shared_ptr<const CallReading> calls, std::string_view id_prefix)
+      : model_(job.model), reader_(std::move(calls), job.prompt.end, id_prefix) {}
 
-  /// Calls give(ChatPart, std::string_view text, std::vector<ScoredPiece>), the last one empty for thoughts.
-  /// Returns false as soon as give() does.
+  /// Calls give(const calls::CallEvent&, std::vector<ScoredPiece>), the last one empty but for text. Returns false
+  /// as soon as give() does.
   template <class Give>
   [[nodiscard]] bool take(Text more, Give&& give) {
     tokens_.insert(tokens_.end(), std::make_move_iterator(more.tokens.begin()),
                    std::make_move_iterator(more.tokens.end()));
-    const bool there = splitter_.take(more.text, giver(give));
-    if (last_ == ChatPart::thoughts && begun_) tokens_.clear();  // of thoughts, or of a mark after them
+    const bool there = reader_.take(more.text, false, giver(give));
+    if (last_ != Kind::text) tokens_.clear();  // of thoughts and calls, or of a mark after them
     return there;
   }
   /// Call at the end of the text.
   template <class Give>
   [[nodiscard]] bool finish(Give&& give) {
-    return splitter_.finish(giver(give));
+    return reader_.take({}, true, giver(give));
   }
   /// As many as the text of the thoughts has, which is at most `all`: marks are not counted.
   [[nodiscard]] std::size_t thought_tokens(std::size_t all) const {
     if (thoughts_.empty()) return 0;
     if (const auto model = model_.lock()) return std::min(all, model->encode(thoughts_, false, false).size());
-    return all * thoughts_.size() / (thoughts_.size() + answer_bytes_);
+    return all * thoughts_.size() / (thoughts_.size() + other_bytes_);
   }
+  /// Calls so far.
+  [[nodiscard]] std::size_t calls() const noexcept { return reader_.calls(); }
 
  private:
+  using Kind = calls::CallEvent::Kind;
+
   template <class Give>
   [[nodiscard]] auto giver(Give& give) {
-    return [this, &give](ChatPart part, std::string_view text) {
-      begun_ = true;
-      last_ = part;
-      if (part == ChatPart::thoughts) thoughts_ += text;
-      if (part == ChatPart::answer) answer_bytes_ += text.size();
-      return give(part, text,
-                  part == ChatPart::answer ? std::exchange(tokens_, {}) : std::vector<ScoredPiece>{});
+    return [this, &give](const calls::CallEvent& event) {
+      last_ = event.kind;
+      if (event.kind == Kind::thoughts) {
+        thoughts_ += event.text;
+      } else {
+        other_bytes_ += event.text.size();
+      }
+      return give(event, event.kind == Kind::text ? std::exchange(tokens_, {}) : std::vector<ScoredPiece>{});
     };
   }
 
   std::weak_ptr<const ServedModel> model_;
-  ThoughtSplitter splitter_;
-  std::vector<ScoredPiece> tokens_;  // whose text the splitter may still hold
+  PartReader reader_;
+  std::vector<ScoredPiece> tokens_;  // whose text the reader may still hold
   std::string thoughts_;
-  std::size_t answer_bytes_ = 0;
-  ChatPart last_ = ChatPart::answer;
-  bool begun_ = false;
+  std::size_t other_bytes_ = 0;
+  Kind last_ = Kind::text;
 };
 
 /// A float as it was written: 0.8, not 0.800000011920929.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One answer of the Responses API, as events and as the object that they lead to. Each output, thoughts first
-// and then the answer, is an item with one part.
+// and then the answer, is an item with one part; so is each call, which has no part.
 //
 //   response.created .in_progress | .output_item.added  .content_part.added  .output_text.delta ...
 //                                 | .output_text.done  .content_part.done  .output_item.done
+//                                 | .output_item.added  .function_call_arguments.delta ... .done  .output_item.done
 //                                 | response.completed
 #pragma once
 
-#include "mica_tools/chat/thought_splitter.hpp"
+#include "mica_tools/calls/call_event.hpp"
 #include "mica_tools/http/fields.hpp"
 
 #include <cstdint>
@@ -40,26 +41,30 @@ class ResponseWriter {
 
   /// Each function returns false as soon as give() does.
   bool begin() { return give_response("response.created") && give_response("response.in_progress"); }
-  /// scores: of the tokens of an answer, an array.
-  bool text(ChatPart part, std::string_view text, Json scores = Json::array()) {
-    const Kind& kind = part == ChatPart::answer ? answer : thoughts_;
-    if (!is(kind)) {
+  /// scores: of the tokens of a text, an array.
+  bool take(const calls::CallEvent& part, Json scores = Json::array()) {
+    using Part = calls::CallEvent::Kind;
+    if (part.kind == Part::thoughts) return text(thoughts_, part.text, std::move(scores));
+    if (part.kind == Part::text) return text(answer, part.text, std::move(scores));
+    if (part.kind == Part::call_begin) {
       close("completed");
-      open(kind);
+      open(call, {{"call_id", part.id}, {"name", part.name}, {"arguments", ""}});
     }
-    text_ += text;
-    Json event = part_event(".delta", kind_.text);
-    event["delta"] = text;
-    if (is(answer)) {
-      scores_.insert(scores_.end(), scores.begin(), scores.end());
-      event["logprobs"] = std::move(scores);
+    if (part.kind == Part::arguments) {
+      text_ += part.text;
+      Json event = part_event(".delta", kind_.text);
+      event["delta"] = part.text;
+      return give(std::move(event));
     }
-    return give(std::move(event));
+    if (part.kind == Part::call_end) close(part.is_complete ? "completed" : "incomplete");
+    return there_;
   }
   /// The last event. reason: why the answer is incomplete; empty: it is complete.
   bool end(std::string_view reason, Json usage, std::int64_t now) {
     const std::string_view status = reason.empty() ? "completed" : "incomplete";
-    if (!is(answer) && (reason.empty() || !is(thoughts_))) {  // clients expect a message, though it be empty
+    const bool has_call = !response_["output"].empty() && response_["output"].back()["type"] == call.item;
+    const bool was_cut = !reason.empty() && (is(thoughts_) || is(call));
+    if (!is(answer) && !has_call && !was_cut) {  // clients expect a message, though it be empty
       close(status);
       open(answer);
     }
@@ -103,10 +108,28 @@ class ResponseWriter {
                                    "response.reasoning_summary_text",
                                    "response.reasoning_summary_part",
                                    "summary_index"};
+  static constexpr Kind call = {"function_call", "fc_", "", "", "response.function_call_arguments", "", ""};
 
-  [[nodiscard]] bool is(const Kind& kind) const noexcept { return open_ && kind_.part == kind.part; }
+  [[nodiscard]] bool is(const Kind& kind) const noexcept {
+    return open_ && kind_.item == kind.item && kind_.part == kind.part;
+  }
 
-  void open(const Kind& kind) {
+  bool text(const Kind& kind, std::string_view text, Json scores) {
+    if (!is(kind)) {
+      close("completed");
+      open(kind);
+    }
+    text_ += text;
+    Json event = part_event(".delta", kind_.text);
+    event["delta"] = text;
+    if (is(answer)) {
+      scores_.insert(scores_.end(), scores.begin(), scores.end());
+      event["logprobs"] = std::move(scores);
+    }
+    return give(std::move(event));
+  }
+  /// fields: of the item, for one without parts.
+  void open(const Kind& kind, const Json& fields = Json::object()) {
     kind_ = kind;
     open_ = true;
     text_.clear();
@@ -114,20 +137,26 @@ class ResponseWriter {
     const std::size_t number = response_["output"].size();
     item_ = {{"type", kind.item}, {"id", join(kind.id, number, "_", response_["id"].get<std::string>())}};
     item_["status"] = "in_progress";
+    item_.update(fields);
     if (is(answer)) item_["role"] = "assistant";
-    if (!is(answer)) item_["summary"] = Json::array();
-    item_["content"] = Json::array();
+    if (is(thoughts_)) item_["summary"] = Json::array();
+    if (!is(call)) item_["content"] = Json::array();
     give_item("response.output_item.added");
-    give_part(".added");
+    if (!is(call)) give_part(".added");
   }
   void close(std::string_view status) {
     if (!open_) return;
     Json event = part_event(".done", kind_.text);
-    event["text"] = text_;
+    event[is(call) ? "arguments" : "text"] = text_;
+    if (is(call)) event["name"] = item_["name"];
     if (is(answer)) event["logprobs"] = scores_;
     give(std::move(event));
-    give_part(".done");
-    item_[std::string(kind_.list)].push_back(part());
+    if (is(call)) {
+      item_["arguments"] = text_;
+    } else {
+      give_part(".done");
+      item_[std::string(kind_.list)].push_back(part());
+    }
     item_["status"] = status;
     give_item("response.output_item.done");
     response_["output"].push_back(std::move(item_));
@@ -143,7 +172,7 @@ class ResponseWriter {
   [[nodiscard]] Json part_event(std::string_view what, std::string_view of) const {
     Json event = {{"type", join(of, what)}, {"item_id", item_["id"]}};
     event["output_index"] = response_["output"].size();
-    event[std::string(kind_.index)] = 0;
+    if (!is(call)) event[std::string(kind_.index)] = 0;
     return event;
   }
   void give_part(std::string_view what) {

@@ -4,7 +4,7 @@
 // for all servers. Nothing is stored, so a client sends the whole conversation each time.
 #pragma once
 
-#include "mica_tools/routes/constraints.hpp"
+#include "mica_tools/routes/answer_choice.hpp"
 #include "mica_tools/routes/messages.hpp"
 #include "mica_tools/routes/openai_parts.hpp"
 #include "mica_tools/routes/parts.hpp"
@@ -25,6 +25,7 @@ namespace mica::serve {
 struct ResponsesRequest {
   Conversation conversation;                  // `instructions` and `input`
   Job job;                                    // without a prompt
+  std::shared_ptr<const CallReading> calls;   // how calls are read; null: there are no tools
   Json response;                              // the object that the writer completes
   bool stream = false;                        // events in place of a response
   ThoughtsAs thoughts = ThoughtsAs::content;  // of `reasoning.summary`
@@ -57,10 +58,27 @@ inline void add_item(const Json& json, const std::string& place, std::string& th
     thoughts += reasoning_text(item);
     return item.refuse_others();
   }
+  if (type == "function_call") {
+    text::ToolCall call{item.need_text("call_id"), item.need_text("name"),
+                        arguments_text(item.need("arguments"), item.place("arguments"))};
+    item.refuse_others();
+    if (out.empty() || out.back().role != "assistant" || !thoughts.empty())
+      out.push_back({"assistant", "", std::exchange(thoughts, {})});
+    return out.back().calls.push_back(std::move(call));
+  }
+  if (type == "function_call_output") {
+    text::Message result{"tool", content_text(item.need("output"), item.place("output"),
+                                              {"input_text", "output_text", "text"})};
+    result.call_id = item.need_text("call_id");
+    item.refuse_others();
+    return out.push_back(std::move(result));
+  }
   if (type == "item_reference")
     refuse_field(item.place("type"), "this server stores nothing: send the item itself", Cause::option);
   if (type != "message")
-    refuse_field(item.place("type"), join("found '", escaped(type, 40), "', supported: message, reasoning"),
+    refuse_field(item.place("type"),
+                 join("found '", escaped(type, 40),
+                      "', supported: message, reasoning, function_call, function_call_output"),
                  Cause::option);
   const std::string role = item.text("role").value_or("");
   if (role != "user" && role != "assistant" && role != "system" && role != "developer")
@@ -119,20 +137,18 @@ inline void read_reasoning(Fields& fields, ResponsesRequest& out) {
 }
 
 /// The format of the answer; what is read and means nothing here, and what this server does not have.
-inline void read_features(Fields& fields, Job& job) {
+inline void read_features(Fields& fields, AnswerChoice& allowed) {
   for (const char* const name : {"user", "store", "prompt_cache_retention"}) fields.accept(name);
   for (const char* const name : {"previous_response_id", "conversation", "prompt"}) {
     if (fields.find(name) != nullptr)
       refuse_field(name, "this server stores nothing: send the whole conversation as input", Cause::option);
   }
-  fields.allow_only("tools", Json::array());
-  fields.allow_only("tool_choice", "auto", "none");
   fields.allow_only("background", false);
   fields.allow_only("truncation", "disabled", "auto");  // auto leaves it to the server
   fields.allow_only("service_tier", "auto", "default");
   if (const Json* const given = fields.find("text")) {
     Fields text(*given, "text");
-    if (const Json* const format = text.find("format")) read_format(*format, "text.format", job);
+    if (const Json* const format = text.find("format")) read_format(*format, "text.format", allowed);
     text.allow_only("verbosity", "medium");
     text.refuse_others();
   }
@@ -191,6 +207,9 @@ inline void read_scores(Fields& fields, Job& job) {
     r[name] = value ? Json(*value) : Json();
   }
   out.conversation.messages = read_input(fields);
+  name_results(out.conversation.messages);
+  AnswerChoice allowed;
+  read_tools(fields, allowed);
   read_reasoning(fields, out);
   read_scores(fields, job);
   read_sampling(fields, job);
@@ -200,15 +219,20 @@ inline void read_scores(Fields& fields, Job& job) {
   r["presence_penalty"] = shown(job.sampler.presence_penalty);
   r["frequency_penalty"] = shown(job.sampler.frequency_penalty);
   r["top_logprobs"] = job.top_tokens;
-  r["tool_choice"] = fields.text("tool_choice").value_or("auto");
-  r["parallel_tool_calls"] = fields.flag("parallel_tool_calls").value_or(true);
+  for (const Json& tool : allowed.tools) {
+    r["tools"].push_back({{"type", "function"}, {"description", nullptr}, {"strict", true}});
+    r["tools"].back().update(tool["function"]);
+  }
+  const Json* const choice = fields.find("tool_choice");
+  r["tool_choice"] = choice != nullptr ? *choice : Json("auto");
+  r["parallel_tool_calls"] = allowed.parallel;
   r["metadata"] = read_metadata(fields);
   out.stream = fields.flag("stream").value_or(false);
-  read_features(fields, job);
+  read_features(fields, allowed);
   if (const Json* const text = fields.find("text"); text != nullptr && text->contains("format"))
     r["text"]["format"] = (*text)["format"];
   fields.refuse_others();
-  job.prompt = job.model->prompt(out.conversation);
+  out.calls = begin_answer(job, out.conversation, allowed);
   out.job = std::move(job);
   return out;
 }
@@ -230,11 +254,11 @@ inline void read_scores(Fields& fields, Job& job) {
 /// Writes the text of one answer and its end.
 class ResponseText {
  public:
-  explicit ResponseText(const Job& job) : parts_(job) {}
+  explicit ResponseText(const ResponsesRequest& asked) : parts_(asked.job, asked.calls, "call_") {}
 
   [[nodiscard]] bool take(Event event, ResponseWriter& writer) {
-    const auto give = [&](ChatPart part, std::string_view text, const std::vector<ScoredPiece>& tokens) {
-      return writer.text(part, text, scored_tokens(tokens, false));
+    const auto give = [&](const calls::CallEvent& part, const std::vector<ScoredPiece>& tokens) {
+      return writer.take(part, scored_tokens(tokens, false));
     };
     if (auto* const more = std::get_if<Text>(&event)) return parts_.take(std::move(*more), give);
     const auto* const ended = std::get_if<Ended>(&event);
@@ -265,7 +289,7 @@ class ResponseText {
                                                const HttpRequest& request) {
   ResponsesRequest asked = read_responses(service, options, request);
   const ThoughtsAs thoughts = asked.thoughts;
-  ResponseText text(asked.job);
+  ResponseText text(asked);
   const auto answers = std::make_shared<Answers>(service, std::vector<Job>{std::move(asked.job)});
   if (!asked.stream)
     return whole_reply(answers, Api::openai,

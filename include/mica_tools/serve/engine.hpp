@@ -325,6 +325,7 @@ inline void Engine::start(Running& running) {
   options.max_tokens = job.max_tokens;
   options.stop_at_end = job.stop_at_end;
   options.show_special = job.show_special;
+  options.shown = job.shown;
   options.stop = job.stop;
   if (!job.prompt.stop.empty()) options.stop.push_back(job.prompt.stop);
   options.cancel = &running.answer->cancelled();

@@ -38,6 +38,7 @@ struct Job {
   std::vector<std::string> stop = {};        // texts that end the answer and do not appear in it
   bool stop_at_end = true;                   // at a token that ends a text or a turn
   bool show_special = false;                 // control tokens appear as text
+  std::vector<TokenId> shown = {};           // these do in any case; ascending
   bool scores = false;                       // events have the probability of each token
   std::size_t top_tokens = 0;                // most likely tokens at each position, with scores
   std::optional<std::size_t> slot = {};      // which has the sequence afterwards; empty: none

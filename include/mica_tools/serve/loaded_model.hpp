@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,6 +75,12 @@ class LoadedModel final : public ServedModel {
     return tokens_;
   }
 
+  const ServedCalls& calls() const override {
+    const std::lock_guard lock(mutex_);
+    if (!calls_) calls_ = find_calls();
+    return *calls_;
+  }
+
   // Specific to LoadedModel
   /// The model, and the bytes of a sequence by its tokens.
   [[nodiscard]] Model& model() noexcept { return model_; }
@@ -93,15 +100,30 @@ class LoadedModel final : public ServedModel {
       throw Refusal(Cause::option, "messages: this server has no chat format for the model; use completions");
     const text::MarkedMessages marked(conversation.messages, model_.tokenizer().vocabulary());
     auto messages = marked.messages();
-    const bool continues = conversation.continues && messages.back().role == "assistant";
+    const text::Message& last = messages.back();
+    const bool continues = conversation.continues && last.role == "assistant" && last.calls.empty();
     if (continues) messages = messages.first(messages.size() - 1);
     try {
-      std::string text = chat_.render(messages, conversation, with_answer);
+      std::string text = chat_.render(messages, conversation, with_answer, marked);
       if (continues && with_answer) text += marked.messages().back().content;
       return marked.unmarked(text);
     } catch (const Error& error) {  // of the template, about these messages or variables
       throw Refusal(Cause::invalid, join("messages: ", error.message()));
     }
+  }
+  [[nodiscard]] ServedCalls find_calls() const {
+    ServedCalls out;
+    if (chat_.calls) out.its = chat_.calls();
+    const calls::CallFormat& format = out.its.format;
+    const auto& vocabulary = model_.tokenizer().vocabulary();
+    for (TokenId id = 0; id < vocabulary.size(); ++id) {
+      const text::TokenType type = vocabulary.type(id);
+      if (type != text::TokenType::control && type != text::TokenType::user_defined) continue;
+      const std::string_view text = vocabulary.text(id);
+      if (calls::is_mark(format, text))
+        out.marks.push_back({std::string(text), id, vocabulary.is_end(id)});
+    }
+    return out;
   }
   /// The ends of the system prompt and of the last message, in tokens.
   [[nodiscard]] std::vector<std::size_t> marks_of(const Conversation& conversation,
@@ -135,6 +157,7 @@ class LoadedModel final : public ServedModel {
   bool wants_marks_ = false;  // whether sequences begin only where one was stored
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const constraint::TokenTrie> tokens_;  // under the mutex; empty: not needed yet
+  mutable std::optional<ServedCalls> calls_;                     // the same
 };
 
 }  // namespace mica::serve

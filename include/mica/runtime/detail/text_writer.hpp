@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,6 +71,7 @@ class TextWriter {
   TextWriter(const Tokenizer& tokenizer, const GenerateOptions& options, bool at_start, OnText& on_text)
       : tokenizer_(tokenizer),
         show_special_(options.show_special),
+        shown_(options.shown),
         drop_space_(at_start && tokenizer.vocabulary().add_space_prefix()),
         stops_(options.stop),
         on_text_(on_text) {}
@@ -77,7 +79,8 @@ class TextWriter {
   /// False when a stop text is complete or the caller stops.
   [[nodiscard]] bool write(text::TokenId id) {
     std::string piece, whole;
-    tokenizer_.append_piece(id, show_special_, piece);
+    const bool is_shown = show_special_ || std::binary_search(shown_.begin(), shown_.end(), id);
+    tokenizer_.append_piece(id, is_shown, piece);
     if (drop_space_ && !piece.empty()) {
       if (piece.front() == ' ') piece.erase(0, 1);
       drop_space_ = false;
@@ -104,6 +107,7 @@ class TextWriter {
 
   const Tokenizer& tokenizer_;
   bool show_special_;
+  std::span<const TokenId> shown_;
   bool drop_space_;
   StopTexts stops_;
   OnText& on_text_;

@@ -10,6 +10,7 @@
 #include "mica_tools/calls/detail/call_texts.hpp"
 #include "mica_tools/calls/detail/sample_call.hpp"
 #include "mica_tools/calls/tools_of_json.hpp"
+#include "mica_tools/json/parse_json.hpp"
 #include "mica_tools/schema/json_rules.hpp"
 
 #include <algorithm>
@@ -77,6 +78,9 @@ class CallArguments {
 
   /// The arguments of tool i, without the brackets around parameters.
   [[nodiscard]] ExprId of(std::size_t tool);
+  /// The texts of CallLanguageOptions::text_schema. Raises as of(); unsupported where the notation has another
+  /// spelling of JSON.
+  [[nodiscard]] ExprId text();
   /// The rules that its expressions call.
   [[nodiscard]] std::unique_ptr<constraint::Rules> take_rules() { return std::move(rules_); }
 
@@ -88,7 +92,7 @@ class CallArguments {
     ExprId text;
   };
 
-  [[nodiscard]] static std::string document_of(const std::vector<Tool>& tools);
+  [[nodiscard]] static std::string document_of(const std::vector<Tool>& tools, const std::string& text);
   [[nodiscard]] SchemaId find(const std::string& pointer) {
     return rules_->document().resolve(0, "#" + pointer, "$ref");
   }
@@ -133,7 +137,7 @@ inline CallArguments::CallArguments(const CallFormat& format, const CallLanguage
   schema::SchemaOptions json = options.schema;
   if (format.notation == Notation::python) json.whitespace = schema::Whitespace::spaced;
   if (format.notation == Notation::bare) json.whitespace = schema::Whitespace::compact;
-  rules_ = std::make_unique<schema::JsonRules>(document_of(tools), expressions, json,
+  rules_ = std::make_unique<schema::JsonRules>(document_of(tools, options.text_schema), expressions, json,
                                                spelling_of(format, texts.bytes(format.quote)));
   const CallParts parts = call_parts(format, options.tokens);
   std::string* side = &open_;
@@ -154,22 +158,34 @@ inline CallArguments::CallArguments(const CallFormat& format, const CallLanguage
   }
 }
 
-/// One document with all schemas. Each has an identifier, so that "#/..." in it means a part of itself.
-inline std::string CallArguments::document_of(const std::vector<Tool>& tools) {
+/// A schema with an identifier, so that "#/..." in it means a part of itself.
+[[nodiscard]] inline Json with_id(Json schema, const std::string& id) {
+  const bool has_id = schema.is_object() && schema.contains("$id") && schema["$id"].is_string();
+  if (schema.is_object() &&
+      (!has_id || schema::split_uri(schema["$id"].get_ref<const std::string&>()).before.empty()))
+    schema["$id"] = id;
+  return schema;
+}
+
+/// One document with all schemas. text: that of the text, or empty.
+inline std::string CallArguments::document_of(const std::vector<Tool>& tools, const std::string& text) {
   Json schemas = Json::object(), types = Json::object();
-  for (std::size_t i = 0; i < tools.size(); ++i) {
-    Json schema = tools[i].parameters;
-    const bool has_id = schema.is_object() && schema.contains("$id") && schema["$id"].is_string();
-    if (schema.is_object() &&
-        (!has_id || schema::split_uri(schema["$id"].get_ref<const std::string&>()).before.empty()))
-      schema["$id"] = "tool:" + std::to_string(i);
-    schemas[tools[i].name] = std::move(schema);
-  }
+  for (std::size_t i = 0; i < tools.size(); ++i)
+    schemas[tools[i].name] = with_id(tools[i].parameters, "tool:" + std::to_string(i));
   for (const char* const type : {"null", "boolean", "number", "string", "array", "object"})
     types[type] = {{"type", type}};
   types["true"] = {{"const", true}};
   types["false"] = {{"const", false}};
-  return Json{{"$defs", std::move(schemas)}, {"types", std::move(types)}}.dump();
+  Json out = {{"$defs", std::move(schemas)}, {"types", std::move(types)}};
+  if (!text.empty()) out["text"] = with_id(io::parse_json<Json>(text, "schema", ErrorCode::usage), "text:");
+  return out.dump();
+}
+
+inline ExprId CallArguments::text() {
+  const SchemaId id = find("/text");
+  if (format_.notation == Notation::python || format_.notation == Notation::bare)
+    refuse("text", id, "JSON beside tools");
+  return rules_->spaced(rules_->texts(id));
 }
 
 inline void CallArguments::check_names(const ToolTypes& tool) {

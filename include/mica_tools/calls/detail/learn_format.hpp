@@ -24,7 +24,8 @@ namespace mica::calls::detail {
 /// The words of the conversation that templates render.
 struct Sample {
   static constexpr std::string_view question = "micaquestion", answer = "micaanswer", key = "mica_key",
-                                    number_key = "mica_number", value = "micavalue", number = "90714";
+                                    number_key = "mica_number", value = "micavalue", number = "90714",
+                                    result = "micaresult";
   static constexpr std::array<std::string_view, 2> names = {"mica_first", "mica_second"};
   static constexpr std::string_view arguments = R"({"mica_key": "micavalue", "mica_number": 90714})";
 };

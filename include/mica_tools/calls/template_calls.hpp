@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a chat template does with tools, as find_template_calls() finds it. What it does not do itself is added to
+// its messages as text, by write_tools().
+#pragma once
+
+#include "mica_tools/calls/call_format.hpp"
+#include "mica_tools/chat/call_values.hpp"
+
+namespace mica::calls {
+
+struct TemplateCalls {
+  CallFormat format = {};        // of answers
+  bool lists_tools = false;      // it writes the tools of a request
+  bool writes_calls = false;     // it writes the calls of earlier answers
+  bool writes_results = false;   // it writes messages of the role tool
+  text::CallValues values = {};  // how it takes calls
+};
+
+}  // namespace mica::calls
