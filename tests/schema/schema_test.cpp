@@ -147,6 +147,19 @@ TEST_CASE("constants and enumerations obey the keywords beside them") {
   check(R"({"enum":["abc","b"],"minLength":2})", {R"("abc")"}, {R"("b")"});
 }
 
+TEST_CASE("values are equal whatever the order of members and the spelling of numbers") {
+  const std::string object = R"({"a":1,"b":[2]})";
+  check(R"({"allOf":[{"const":{"a":1,"b":[2]}},{"enum":[{"b":[2],"a":1}]}]})", {object}, {"{}"});
+  check(R"({"enum":[{"a":1,"b":[2]},3],"not":{"const":{"b":[2.0],"a":1}}})", {"3"}, {object});
+  check(R"({"enum":[[{"a":1,"b":[2]}],1.0],"not":{"const":[{"b":[2],"a":1}]}})", {"1"}, {"[" + object + "]"});
+  check(R"({"oneOf":[{"enum":[{"a":1,"b":[2]},4]},{"enum":[{"b":[2],"a":1},null]}]})", {"4", "null"},
+        {object});
+  check(R"({"enum":[9007199254740993,1],"not":{"const":9007199254740992.0}})", {"9007199254740993"}, {"2"});
+  CHECK(schema::equal(schema::Json::parse("[1,{}]"), schema::Json::parse("[1.0,{}]")));
+  CHECK_FALSE(schema::equal(schema::Json::parse(R"({"a":1})"), schema::Json::parse(R"({"b":1})")));
+  CHECK_FALSE(schema::equal(schema::Json(1.0), schema::Json("1")));
+}
+
 TEST_CASE("references go to definitions, anchors and themselves") {
   check(
       R"({"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}},"additionalProperties":false}}})",

@@ -5,6 +5,7 @@
 // contradicts the case is dropped at once (the method is that of an analytic tableau).
 #pragma once
 
+#include "mica_tools/schema/equal.hpp"
 #include "mica_tools/schema/keywords.hpp"
 #include "mica_tools/schema/strings.hpp"
 
@@ -145,7 +146,7 @@ inline bool Cases::restrict_values(Case& at, const std::vector<const Json*>& val
   std::vector<const Json*> kept;
   Types types = 0;
   for (const Json* value : values) {
-    const auto same = [&](const Json* other) { return *other == *value; };
+    const auto same = [&](const Json* other) { return equal(*other, *value); };
     if (at.values && std::none_of(at.values->begin(), at.values->end(), same)) continue;
     kept.push_back(value);
     types |= type_of(*value);
@@ -572,7 +573,7 @@ Literals Cases::member(const ObjectNeed& object, const std::string* name, Matche
   if (list.empty()) return false;
   const std::less_equal<const Json*> before;
   if (before(&list.front(), &value) && before(&value, &list.back())) return true;
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return std::any_of(list.begin(), list.end(), [&](const Json& other) { return equal(other, value); });
 }
 
 inline bool Cases::meets(const Json& value, Literal literal, int depth) {
@@ -586,7 +587,7 @@ inline bool Cases::meets(const Json& value, Literal literal, int depth) {
   if (known == meanings_.end()) known = meanings_.emplace(id, keywords_.meets(id, 0, 1)).first;
   const Meaning& meaning = known->second;
   const auto good = [&] {
-    if (meaning.value != nullptr && value != *meaning.value) return false;
+    if (meaning.value != nullptr && !equal(value, *meaning.value)) return false;
     if (meaning.values != nullptr && !is_among(*meaning.values, value)) return false;
     const auto all = [&](const Edits& edits) {
       return std::all_of(edits.begin(), edits.end(),
@@ -602,7 +603,7 @@ inline bool Cases::meets(const Json& value, Literal literal, int depth) {
     if (!meaning.unique || !value.is_array()) return true;
     for (std::size_t i = 0; i < value.size(); ++i) {
       for (std::size_t k = i + 1; k < value.size(); ++k) {
-        if (value[i] == value[k]) return false;
+        if (equal(value[i], value[k])) return false;
       }
     }
     return true;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mica_tools/schema/edit.hpp"
+#include "mica_tools/schema/equal.hpp"
 #include "mica_tools/schema/formats.hpp"
 #include "mica_tools/schema/strings.hpp"
 
@@ -629,7 +630,7 @@ inline bool Keywords::disjoint_values(SchemaId a, SchemaId b) {
   const auto some = constants(a), others = constants(b);
   if (some.empty() || others.empty()) return false;
   return std::none_of(some.begin(), some.end(), [&](const Json* value) {
-    return std::any_of(others.begin(), others.end(), [&](const Json* other) { return *value == *other; });
+    return std::any_of(others.begin(), others.end(), [&](const Json* other) { return equal(*value, *other); });
   });
 }
 
