@@ -41,8 +41,8 @@ class Answerer {
   void generate(Session<AnyModel>& session, std::span<const TokenId> prompt, const OnText& on_text);
   /// Where the prompt of the next answer opens thoughts, its constraint begins behind them.
   void constrain_behind_thoughts(const Session<AnyModel>& session, std::span<const TokenId> prompt);
-  /// The next answer continues one that has these tokens. Raises ErrorCode::usage where they are no beginning of a
-  /// text of the grammar.
+  /// The next answer continues one that has these tokens. Raises ErrorCode::usage where they are no beginning
+  /// of a text of the grammar.
   void continue_answer(std::span<const TokenId> tokens);
   /// Prints a piece of it: thoughts to stderr. False if stdout cannot be written to, which ends the answer.
   [[nodiscard]] bool show(ChatPart part, std::string_view piece);

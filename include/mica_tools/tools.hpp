@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of contents of what makes, measures and talks with models: all that needs mica and Highway alone. Not
-// here: the conversion of folders, which needs a JSON library and belongs in one unit
+// The table of contents of what makes, measures and talks with models: all that needs mica and Highway alone.
+// Not here: the conversion of folders, which needs a JSON library and belongs in one unit
 // (convert/conversion.hpp), and servers, which need one for HTTP (remote/open.hpp, hub/download.hpp).
 #pragma once
 

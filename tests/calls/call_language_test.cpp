@@ -249,6 +249,16 @@ TEST_CASE("choices: calls that are required, a single call, no call, text before
   }
 }
 
+TEST_CASE("an answer has a maximum of calls") {
+  const CallFormat format;
+  CallLanguageOptions options;
+  options.max_calls = 3;
+  LanguageTexts texts(calls::call_language(format, language_tools, options));
+  const Call now{"now", "{}"};
+  CHECK(texts.has(written_calls(format, {now, now, now})));
+  CHECK_FALSE(texts.begins(written_calls(format, {now, now, now}) + format.separator + format.call_open));
+}
+
 TEST_CASE("a schema of the text: thoughts, then JSON or a call") {
   const std::string json = R"({"a":7})", schema = R"({"type":"object","properties":{"a":{"type":"integer"}},
     "required":["a"],"additionalProperties":false})";

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -239,6 +240,22 @@ TEST_CASE("an id is given where the family writes one") {
         "");
 }
 
+TEST_CASE("a call that is cut off is no text, wherever it is cut") {
+  for (const auto& row : known_formats()) {
+    const CallFormat& format = row.format;
+    CAPTURE(format.family);
+    const std::string whole = written_calls(format, calls_for(format));
+    const std::string opening(calls::detail::trimmed(format.list_open + format.call_open));
+    const std::size_t unit = opening.empty() ? 1 : calls::detail::unit_size(opening);
+    for (std::size_t size = unit > 1 ? unit : std::max<std::size_t>(opening.size(), 1); size < whole.size();
+         ++size) {
+      const Parsed cut = parsed(format, tools, whole.substr(0, size));
+      CAPTURE(whole.substr(0, size));
+      CHECK(cut.text.empty());
+    }
+  }
+}
+
 TEST_CASE("text that only looks like a call is text") {
   const auto text = [](const std::string& family, std::string_view answer) {
     const Parsed found = parsed_by(family, answer);
@@ -247,8 +264,7 @@ TEST_CASE("text that only looks like a call is text") {
   };
   for (const std::string_view answer :
        {"Use <tool_call> to call.", "<tool_call>\n{\"name\": \"f\", \"x\": 1}\n</tool_call>", "a < b\n\n<",
-        "  x ", "<tool_call>\n{\"name\": \"f\", \"arguments\": \"{}\"}</tool_call>",
-        "<tool_call>{\"name\": \"get_w"})
+        "  x ", "<tool_call>\n{\"name\": \"f\", \"arguments\": \"{}\"}</tool_call>"})
     CHECK(text("hermes", answer) == answer);
   CHECK(text("llama-3", "{\"name\": \"Ada\", \"parameters\": {}}") ==
         "{\"name\": \"Ada\", \"parameters\": {}}");

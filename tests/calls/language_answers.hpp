@@ -86,6 +86,7 @@ struct Answers {
 
  private:
   constraint::Language language(calls::CallLanguageOptions& options, const std::string& list) const {
+    options.schema.unlisted_members = true;
     options.schema.whitespace = schema::Whitespace::compact;  // as CallWriter writes JSON
     tokens.set(options);
     return calls::call_language(format, list, options);

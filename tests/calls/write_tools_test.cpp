@@ -25,7 +25,8 @@ using calls::find_template_calls;
 using calls::TemplateCalls;
 using text::Message;
 
-const std::string tools = R"([{"type":"function","function":{"name":"get_weather","description":"Tells the weather",
+const std::string tools =
+    R"([{"type":"function","function":{"name":"get_weather","description":"Tells the weather",
   "parameters":{"type":"object","properties":{"place":{"type":"string"},"days":{"type":"integer"}}}}}])";
 
 std::vector<Message> conversation() {
@@ -37,18 +38,19 @@ std::vector<Message> conversation() {
 }
 
 /// The conversation as a server renders it.
-std::string rendered(const std::string& source, const std::vector<Message>& messages, const TemplateCalls& its,
-                     bool with_answer) {
+std::string rendered(const std::string& source, const std::vector<Message>& messages,
+                     const TemplateCalls& its, bool with_answer) {
   const auto chat = text::ChatFormat::from_template(source, "", "");
   text::ChatVariables variables;
   variables.tools = text::value_of_json(Json::parse(tools));
-  return chat.render(text::value_of_messages(calls::write_tools(messages, tools, its), its.values), with_answer,
-                     variables);
+  return chat.render(text::value_of_messages(calls::write_tools(messages, tools, its), its.values),
+                     with_answer, variables);
 }
 
 /// Knows no tools, calls or results.
 const std::string plain =
-    "{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('role') }}"
+    "{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('role') "
+    "}}"
     "{% endif %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% endfor %}";
 
 }  // namespace
@@ -56,10 +58,11 @@ const std::string plain =
 TEST_CASE("every template of real models shows tools, calls and results, itself or as text") {
   const auto folder = shared_dir("tools in the templates of real models", "conformance/chat");
   if (!folder) return;
-  const std::map<std::string, std::string> knows = {  // tools, calls, results
-      {"qwen2.5", "tcr"},   {"qwen3", "tcr"},      {"qwen3.5", "tcr"}, {"llama-3.1", "tcr"}, {"gpt-oss", "tcr"},
-      {"llama-3.2", "tcr"}, {"mistral-nemo", "tcr"}, {"gemma4", "tcr"},  {"gemma2", ""},       {"gemma3", ""},
-      {"deepseek-v3.1", "cr"}, {"deepseek-r1-distill", "cr"}};
+  const std::map<std::string, std::string> knows = {
+      // tools, calls, results
+      {"qwen2.5", "tcr"}, {"qwen3", "tcr"},     {"qwen3.5", "tcr"},      {"llama-3.1", "tcr"},
+      {"gpt-oss", "tcr"}, {"llama-3.2", "tcr"}, {"mistral-nemo", "tcr"}, {"gemma4", "tcr"},
+      {"gemma2", ""},     {"gemma3", ""},       {"deepseek-v3.1", "cr"}, {"deepseek-r1-distill", "cr"}};
   std::size_t found = 0;
   for (const auto& entry : std::filesystem::directory_iterator(*folder)) {
     if (entry.path().extension() != ".json") continue;
@@ -108,9 +111,10 @@ TEST_CASE("a template without tools gets them as text") {
   CHECK(text.starts_with("<user>You can call tools."));
   CHECK(text.find("Weather?</user>") != std::string::npos);
   CHECK(text.find(R"({"name": "NAME", "arguments": {"PARAMETER":"VALUE"}})") != std::string::npos);
-  CHECK(text.ends_with("<assistant>I look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "
-                       "{\"place\":\"Bonn\",\"days\":3}}\n</tool_call></assistant><user><tool_response>\nRain in "
-                       "K\u00F6ln\n</tool_response>\n<tool_response>\nSun\n</tool_response></user>"));
+  CHECK(text.ends_with(
+      "<assistant>I look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "
+      "{\"place\":\"Bonn\",\"days\":3}}\n</tool_call></assistant><user><tool_response>\nRain in "
+      "K\u00F6ln\n</tool_response>\n<tool_response>\nSun\n</tool_response></user>"));
   messages.insert(messages.begin(), {"system", "Be brief."});
   CHECK(rendered(plain, messages, its, true).starts_with("<system>You can call tools."));
   CHECK(calls::write_tools({{"assistant", "Hi"}}, tools, its)[0].role == "user");
@@ -118,9 +122,11 @@ TEST_CASE("a template without tools gets them as text") {
 }
 
 TEST_CASE("arguments have the form that a template takes") {
-  const std::string head = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}"
-                           "<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": ",
-                    tail = "}</tool_call>{% endfor %}{% endfor %}";
+  const std::string
+      head =
+          "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}"
+          "<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": ",
+      tail = "}</tool_call>{% endfor %}{% endfor %}";
   const TemplateCalls mapping = find_template_calls(head + "{{ c.function.arguments|tojson }}" + tail),
                       as_text = find_template_calls(head + "{{ c.function.arguments }}" + tail);
   CHECK(mapping.writes_calls);
@@ -130,7 +136,8 @@ TEST_CASE("arguments have the form that a template takes") {
   CHECK(rendered(head + "{{ c.function.arguments }}" + tail, conversation(), as_text, false)
             .find(R"("arguments": {"place":"Bonn","days":3}})") != std::string::npos);
   const std::string null_only =
-      "{% for m in messages %}[{{ m.role }}]{% if m.content is none %}{% for c in m.tool_calls %}<tool_call>{\"name\":"
+      "{% for m in messages %}[{{ m.role }}]{% if m.content is none %}{% for c in m.tool_calls "
+      "%}<tool_call>{\"name\":"
       " \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments|tojson }}}</tool_call>{% endfor %}"
       "{% else %}{{ m.content }}{% endif %}{% endfor %}";
   CHECK(find_template_calls(null_only).values.content_is_null);

@@ -104,6 +104,23 @@ TEST_CASE("objects have their members in the order of the schema, or in any orde
   CHECK(texts.next("{\"a\":1") == ",0123456789");
 }
 
+TEST_CASE("members that the schema does not mention are left out, where an option says so") {
+  schema::SchemaOptions closed;
+  closed.unlisted_members = false;
+  closed.order = schema::MemberOrder::any;
+  const std::string a = R"({"properties":{"a":{"type":"integer"}})";
+  check(a + "}", {"{}", R"({"a":1})"}, {R"({"b":1})", R"({"a":1,"b":1})"}, closed);
+  check(R"({"properties":{}})", {"{}", "7"}, {R"({"b":1})"}, closed);
+  check(R"({"type":"object"})", {"{}", R"({"b":1})"}, {}, closed);
+  for (const char* const about_others :
+       {R"("additionalProperties":true)", R"("patternProperties":{"^b":{}})",
+        R"("propertyNames":{"maxLength":1})", R"("unevaluatedProperties":{})"})
+    check(a + "," + about_others + "}", {R"({"a":1,"b":1})"}, {}, closed);
+  check(R"({"allOf":[{"properties":{"a":{}}},{"properties":{"b":{}},"required":["b"]}]})",
+        {R"({"a":1,"b":1})"}, {R"({"b":1,"c":1})"}, closed);
+  check(R"({"type":"array","items":{"properties":{"a":{}}}})", {R"([{"a":1},{}])"}, {R"([{"b":1}])"}, closed);
+}
+
 TEST_CASE("names are covered by properties, patterns and what is left") {
   check(
       R"({"properties":{"x1":{"type":"null"}},"patternProperties":{"^x":{"type":["null","integer"]}},"additionalProperties":{"type":"string"}})",

@@ -156,7 +156,8 @@ TEST_CASE("what a message cannot do is refused by name") {
   refused(hi + R"(,"tools":[{"name":"f"}])", "tools[0].input_schema: ", 400);
   refused(hi + R"(,"tool_choice":{"type":"any"})", "tool_choice.type: ", 400);
   refused(hi + R"(,"container":"c")", "container: ", 400);
-  refused(hi + R"(,"output_config":{"format":{"type":"json_schema"}})", "output_config.format.schema: is missing", 400);
+  refused(hi + R"(,"output_config":{"format":{"type":"json_schema"}})",
+          "output_config.format.schema: is missing", 400);
   refused(hi + R"(,"output_config":{"effort":"none"})", "output_config.effort: ", 400);
   refused(hi + R"(,"thinking":{"type":"enabled"})", "thinking.budget_tokens: is missing", 400);
   refused(hi + R"(,"thinking":{"type":"enabled","budget_tokens":2000})", "thinking.budget_tokens: is 2000",

@@ -287,10 +287,9 @@ TEST_CASE("a schema is enforced by each API") {
              {"model", ""},
              {"output_config",
               {{"format", {{"type", "json_schema"}, {"schema", schema}}}}}})["content"][0]["text"]);
-  check(ask("/api/chat", {{"messages", messages},
-                          {"format", schema},
-                          {"stream", false},
-                          {"model", "0"}})["message"]["content"]);
+  check(ask(
+      "/api/chat",
+      {{"messages", messages}, {"format", schema}, {"stream", false}, {"model", "0"}})["message"]["content"]);
   const Json any = ask("/v1/chat/completions", {{"messages", messages},
                                                 {"max_tokens", 40},
                                                 {"temperature", 0},
@@ -307,7 +306,8 @@ TEST_CASE("a model that must call a tool calls it as the schema of the tool says
           "required":["kind","age"],"additionalProperties":false})");
   const Json tools = {{{"type", "function"}, {"function", {{"name", "buy"}, {"parameters", pet}}}},
                       {{"type", "function"}, {"function", {{"name", "feed"}, {"parameters", pet}}}}};
-  Json body = {{"messages", {{{"role", "user"}, {"content", "A pet?"}}}}, {"tools", tools}, {"max_tokens", 120}};
+  Json body = {
+      {"messages", {{{"role", "user"}, {"content", "A pet?"}}}}, {"tools", tools}, {"max_tokens", 120}};
   const auto check = [](const Json& call, const std::string& names) {
     CAPTURE(call.dump());
     CHECK(names.find(call["function"]["name"].get<std::string>()) != std::string::npos);

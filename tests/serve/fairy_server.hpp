@@ -34,13 +34,12 @@ class FileLoader final : public serve::Loader {
     const plan::Plan plan = plan_of(card.path);
     OpenOptions options = options_of(answers);
     options.ledger = ledger;
-    serve::ChatFunctions chat{
-        [](std::span<const text::Message> messages, const serve::Conversation&, bool with_answer,
-           const text::MarkedMessages&) {
-          std::string text;
-          for (const text::Message& message : messages) text += message.role + ": " + message.content + "\n";
-          return with_answer ? text + "assistant:" : text;
-        }};
+    serve::ChatFunctions chat{[](std::span<const text::Message> messages, const serve::Conversation&,
+                                 bool with_answer, const text::MarkedMessages&) {
+      std::string text;
+      for (const text::Message& message : messages) text += message.role + ": " + message.content + "\n";
+      return with_answer ? text + "assistant:" : text;
+    }};
     return std::make_shared<serve::LoadedModel>(mica::open(card.path, options), card, std::move(chat),
                                                 serve::SequenceBytes(plan.sequence_bytes));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A service with one model whose tokens are bytes, and whose answers are scripts. It records jobs. Connections
-// that record pieces, and can leave.
+// A service with one model whose tokens are bytes, and whose answers are scripts. It records jobs.
+// Connections that record pieces, and can leave.
 #pragma once
 
 #include "mica_tools/http/fields.hpp"
@@ -24,8 +24,8 @@
 
 namespace mica::test {
 
-/// Tokens are bytes; 0 is <s>, 1 is </s>. A prompt is "role: content\n" for each message, with "assistant:", and
-/// "<think>" at the end where thinking was asked for.
+/// Tokens are bytes; 0 is <s>, 1 is </s>. A prompt is "role: content\n" for each message, with "assistant:",
+/// and "<think>" at the end where thinking was asked for.
 class FakeModel final : public serve::ServedModel {
  public:
   FakeModel() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tools in every API: what requests say about them reaches the chat template, and calls in answers have the form of
-// the API, whole and in a stream.
+// Tools in every API: what requests say about them reaches the chat template, and calls in answers have the
+// form of the API, whole and in a stream.
 
 #include "fake_service.hpp"
 #include "mica_tools/http/router.hpp"
@@ -21,14 +21,16 @@ namespace {
 
 using namespace serve;
 
-const std::string schema = R"({"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},
+const std::string schema =
+    R"({"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},
   "required":["city"],"additionalProperties":false})";
 const std::string openai_tools = R"("tools":[{"type":"function","function":{"name":"weather",
-  "description":"The weather of a city","strict":true,"parameters":)" + schema +
-                                 R"(}},{"type":"function","function":{"name":"now"}}])";
-const std::string answer_text = "I look.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Bonn\", "
-                                "\"days\": 3}}\n</tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": "
-                                "{}}\n</tool_call>";
+  "description":"The weather of a city","strict":true,"parameters":)" +
+                                 schema + R"(}},{"type":"function","function":{"name":"now"}}])";
+const std::string answer_text =
+    "I look.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Bonn\", "
+    "\"days\": 3}}\n</tool_call>\n<tool_call>\n{\"name\": \"now\", \"arguments\": "
+    "{}}\n</tool_call>";
 const std::string weather_arguments = R"({"city": "Bonn", "days": 3})";
 
 struct Server {
@@ -120,7 +122,8 @@ TEST_CASE("tools reach the template as OpenAI describes them, from every API") {
     "input_schema":)" + schema + R"(},{"name":"now","input_schema":{"type":"object","properties":{},
     "additionalProperties":false}}])") == chat);
   CHECK(tools_after("/v1/responses", R"("input":"Weather?","tools":[{"type":"function","name":"weather",
-    "description":"The weather of a city","strict":true,"parameters":)" + schema +
+    "description":"The weather of a city","strict":true,"parameters":)" +
+                                         schema +
                                          R"(},{"type":"function","name":"now","parameters":null}])") == chat);
   tools_after("/apply-template", hi + openai_tools);
 }
@@ -145,7 +148,8 @@ TEST_CASE("calls of an answer have the form of OpenAI's chat, whole and as delta
   std::vector<std::string> arguments(2), ids(2);
   for (const Json& chunk : streamed.events("/v1/chat/completions", hi + openai_tools + R"(,"stream":true)")) {
     const Json& delta = chunk["choices"][0]["delta"];
-    if (delta.contains("content") && delta["content"].is_string()) content += delta["content"].get<std::string>();
+    if (delta.contains("content") && delta["content"].is_string())
+      content += delta["content"].get<std::string>();
     if (chunk["choices"][0]["finish_reason"].is_string()) reason = chunk["choices"][0]["finish_reason"];
     if (!delta.contains("tool_calls")) continue;
     for (const Json& call : delta["tool_calls"]) {
@@ -187,14 +191,15 @@ TEST_CASE("thoughts, text and calls are apart; without a place of their own, tho
   CHECK(message["content"] == "I look.");
   CHECK(message["tool_calls"].size() == 2);
   const Server plain(text);
-  const Json joined = json_of(plain.ask("/v1/chat/completions", hi + openai_tools + think +
-                                                                    R"(,"reasoning_format":"none")"));
+  const Json joined =
+      json_of(plain.ask("/v1/chat/completions", hi + openai_tools + think + R"(,"reasoning_format":"none")"));
   CHECK(joined["choices"][0]["message"]["content"] == "Hm.</think>\nI look.");
 }
 
 TEST_CASE("calls of an answer are blocks of Anthropic's messages") {
-  const std::string fields = R"("max_tokens":9,)" + std::string(hi) + R"("tools":[{"name":"weather","input_schema":)" +
-                             schema + R"(},{"name":"now","input_schema":{"type":"object"}}])";
+  const std::string fields = R"("max_tokens":9,)" + std::string(hi) +
+                             R"("tools":[{"name":"weather","input_schema":)" + schema +
+                             R"(},{"name":"now","input_schema":{"type":"object"}}])";
   const Server whole;
   const Json message = json_of(whole.ask("/v1/messages", fields));
   CHECK(message["stop_reason"] == "tool_use");
@@ -243,8 +248,9 @@ TEST_CASE("calls of an answer are whole in the lines of Ollama's API") {
 }
 
 TEST_CASE("calls of an answer are items of a response") {
-  const std::string fields = R"("input":"Weather?","tools":[{"type":"function","name":"weather","parameters":)" +
-                             schema + R"(},{"type":"function","name":"now"}])";
+  const std::string fields =
+      R"("input":"Weather?","tools":[{"type":"function","name":"weather","parameters":)" + schema +
+      R"(},{"type":"function","name":"now"}])";
   const Server whole;
   const Json output = json_of(whole.ask("/v1/responses", fields))["output"];
   REQUIRE(output.size() == 3);
@@ -284,26 +290,33 @@ TEST_CASE("earlier calls and their results reach the template from every API") {
   REQUIRE(chat.ask("/v1/chat/completions", chat_history + openai_tools).status == 200);
   check_history(chat);
   const Server ollama;
-  REQUIRE(ollama.ask("/api/chat", R"("messages":[{"role":"user","content":"Weather?"},
+  REQUIRE(ollama
+              .ask("/api/chat", R"("messages":[{"role":"user","content":"Weather?"},
     {"role":"assistant","content":"I look.","tool_calls":[{"function":{"name":"weather",
       "arguments":{"city":"Bonn","days":3}}},{"function":{"name":"now","arguments":{}}}]},
     {"role":"tool","tool_name":"weather","content":"Rain"},{"role":"tool","content":"Noon"},
-    {"role":"user","content":"Thanks"}],)" + openai_tools).status == 200);
+    {"role":"user","content":"Thanks"}],)" +
+                                    openai_tools)
+              .status == 200);
   check_history(ollama);
   const Server anthropic;
-  REQUIRE(anthropic.ask("/v1/messages", R"("max_tokens":9,"messages":[{"role":"user","content":"Weather?"},
+  REQUIRE(anthropic
+              .ask("/v1/messages", R"("max_tokens":9,"messages":[{"role":"user","content":"Weather?"},
     {"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"a","name":"weather",
       "input":{"city":"Bonn","days":3}},{"type":"tool_use","id":"b","name":"now","input":{}}]},
     {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"Rain"},{"type":"tool_result",
-      "tool_use_id":"b","content":[{"type":"text","text":"Noon"}]},{"type":"text","text":"Thanks"}]}])").status == 200);
+      "tool_use_id":"b","content":[{"type":"text","text":"Noon"}]},{"type":"text","text":"Thanks"}]}])")
+              .status == 200);
   check_history(anthropic);
   const Server responses;
-  REQUIRE(responses.ask("/v1/responses", R"("input":[{"role":"user","content":"Weather?"},
+  REQUIRE(responses
+              .ask("/v1/responses", R"("input":[{"role":"user","content":"Weather?"},
     {"role":"assistant","content":[{"type":"output_text","text":"I look."}]},
     {"type":"function_call","id":"fc","call_id":"a","name":"weather","arguments":"{\"city\":\"Bonn\",\"days\":3}"},
     {"type":"function_call","call_id":"b","name":"now","arguments":"{}"},
     {"type":"function_call_output","call_id":"a","output":"Rain"},
-    {"type":"function_call_output","call_id":"b","output":"Noon"},{"role":"user","content":"Thanks"}])").status == 200);
+    {"type":"function_call_output","call_id":"b","output":"Noon"},{"role":"user","content":"Thanks"}])")
+              .status == 200);
   check_history(responses);
 }
 
@@ -320,10 +333,13 @@ TEST_CASE("what a request says about tools and cannot have is refused by name") 
   const Row rows[] = {
       {"", R"("tools":7)", "tools: must be an array"},
       {"", R"("tools":[{"type":"code_interpreter"}])", "tools[0].type: found 'code_interpreter'"},
-      {"", R"("tools":[{"type":"function","function":{"name":""}}])", "tools[0].function.name: the name of the tool"},
-      {"", R"("tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}])", "tools[1].function.name: the tool 'f'"},
+      {"", R"("tools":[{"type":"function","function":{"name":""}}])",
+       "tools[0].function.name: the name of the tool"},
+      {"", R"("tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}])",
+       "tools[1].function.name: the tool 'f'"},
       {"", tool(R"({"type":"array"})"), "tools: schema: no object meets"},
-      {"", tool(R"({"properties":{"a":{"type":"string","pattern":"(?<=a)b"}}})"), "tools: schema: 'pattern' at #/$defs/f/properties/a: "},
+      {"", tool(R"({"properties":{"a":{"type":"string","pattern":"(?<=a)b"}}})"),
+       "tools: schema: 'pattern' at #/$defs/f/properties/a: "},
       {"", tool("7"), "tools: "},
       {"", openai_tools + R"(,"tool_choice":"always")", "tool_choice: must be 'none'"},
       {"", openai_tools + R"(,"tool_choice":{"type":"function","function":{"name":"g"}})",

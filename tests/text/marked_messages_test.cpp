@@ -118,8 +118,8 @@ TEST_CASE("control tokens in calls of tools stay text, and so does any other tex
   const MarkedMessages marked(messages, vocabulary);
   const auto& call = marked.messages()[0].calls[0];
   const Message& result = marked.messages()[1];
-  for (const std::string& each : {call.id, call.name, result.content, result.tool, result.call_id,
-                                  marked.marked("x" + spelled)}) {
+  for (const std::string& each :
+       {call.id, call.name, result.content, result.tool, result.call_id, marked.marked("x" + spelled)}) {
     const text::ChatText unmarked = marked.unmarked(each);
     CHECK(unmarked.text.substr(1) == spelled);
     CHECK(unmarked.literal == std::vector<std::size_t>{1});

@@ -12,7 +12,7 @@
 
 namespace mica::constraint {
 
-/// Texts become: any UTF-8 without the mark, the mark, white space, and a text of the language. mark: its
+/// Each text becomes: UTF-8 without the mark, the mark, at most 8 spaces, a text of the language. mark: its
 /// characters; token: the bytes of the token that stands for it, where there is one (named_token()).
 inline void put_behind(Language& language, std::string_view mark, std::string_view token = {}) {
   constexpr std::uint32_t max_spaces = 8;

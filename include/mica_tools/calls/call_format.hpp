@@ -91,12 +91,11 @@ namespace detail {
 /// The texts of a format that occur in answers, in no order; some are empty.
 inline std::vector<std::string_view> texts_of(const CallFormat& format) {
   const ParameterMarks& parameter = format.parameter;
-  std::vector<std::string_view> out = {format.list_open,    format.call_open,     format.also_opens,
-                                       format.after_name,   format.id.open,       format.quote,
-                                       format.call_close,   format.separator,     format.list_close,
-                                       format.turn_end,
-                                       parameter.open,      parameter.close,      parameter.key_close,
-                                       parameter.type_open, format.thoughts.open, format.thoughts.close};
+  std::vector<std::string_view> out = {
+      format.list_open,    format.call_open,    format.also_opens,    format.after_name,
+      format.id.open,      format.quote,        format.call_close,    format.separator,
+      format.list_close,   format.turn_end,     parameter.open,       parameter.close,
+      parameter.key_close, parameter.type_open, format.thoughts.open, format.thoughts.close};
   out.insert(out.end(), format.around_text.begin(), format.around_text.end());
   if (format.has_channels)
     out.insert(out.end(), {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>"});

@@ -7,8 +7,9 @@
 //   thoughts?  text  ( opening  call (separator call)*  closing )?
 //   thoughts?  call                                                 formats without a mark, such as Llama 3
 //
-// - Free text does not contain the opening mark: a text with the mark has a call there. In formats without a
-//   mark, text does not begin like a call.
+// - Free text never contains the opening mark, so that a mark always begins a call. In formats without a
+// mark,
+//   text does not begin like a call.
 // - Nothing follows the calls but CallFormat::turn_end.
 // - White space within calls is that of call_parts().
 // - Limit: text between tags does not contain the closing tag.
@@ -26,6 +27,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -85,7 +87,7 @@ class CallLanguage {
     text_ = rules->spaced(rules->texts(rules->document().root()));
     return rules;
   }
-  /// The text of an answer, perhaps between its marks. is_behind: thoughts.
+  /// The text of an answer, perhaps between its marks. is_behind: thoughts come before it.
   [[nodiscard]] ExprId text(bool is_behind) {
     if (!has_schema()) return text_;
     const std::vector<std::string>& marks = format_.around_text;
@@ -162,7 +164,9 @@ class CallLanguage {
     const ExprId begin = &first == &format_ ? next : call(call_parts(first, options_.tokens).call);
     const bool several = options_.parallel && format_.is_parallel;
     const ExprId more = several ? x_.cat(text_of(parts.separator), next) : ExprId::none;
-    return x_.cat({text_of(parts.opening), begin, x_.repeat(more, 0), text_of(parts.closing), turn_end()});
+    const std::uint32_t others = std::max<std::uint32_t>(options_.max_calls, 1) - 1;
+    return x_.cat({text_of(parts.opening), begin, several ? x_.repeat(more, 0, others) : ExprId::empty,
+                   text_of(parts.closing), turn_end()});
   }
   [[nodiscard]] ExprId call(const std::vector<CallPart>& parts) {
     const auto is_name = [](const CallPart& part) { return part.kind == Kind::name; };
@@ -223,9 +227,9 @@ class CallLanguage {
 
 /// The answers of a model that knows a list of tools, as OpenAI, Anthropic or Ollama describe them. A
 /// CallParser for them needs the same format, the same prompt, and the tools_of_json() of the same list.
-/// Raises ErrorCode::usage for a list, name or schema that is none, or a schema that no object meets;
-/// ErrorCode::unsupported, with the keyword and its place, for a keyword that is not enforced or a value that
-/// the notation of the format cannot write; ErrorCode::limit.
+/// Raises ErrorCode::usage for a list that is no array, a missing name, an invalid schema and one that no
+/// object meets; ErrorCode::unsupported, with its place, for a keyword that is not enforced, and for a name
+/// or value that the format cannot write; ErrorCode::limit for lists and schemas that are too large.
 [[nodiscard]] inline constraint::Language call_language(const CallFormat& format, std::string_view tools_json,
                                                         const CallLanguageOptions& options = {}) {
   MICA_CHECK(tools_json.size() <= options.schema.max_bytes, limit, "tools: found ", tools_json.size(),

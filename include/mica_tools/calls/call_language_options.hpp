@@ -25,15 +25,16 @@ enum class ToolChoice : std::uint8_t {
 /// The choices of a request, and the vocabulary of the model.
 struct CallLanguageOptions {
   ToolChoice choice = ToolChoice::automatic;
-  std::string name = {};  // of the only tool that may be called, for ToolChoice::named
-  bool parallel = true;   // several calls, where the format has them
-  bool thoughts = true;   // may come first, where the format has them; always if the prompt opened them
-  /// A JSON Schema that the text of an answer meets, if it is text and no call; empty: any text. Formats with
-  /// Notation::python or Notation::bare take no tools beside it.
+  std::string name = {};         // of the only tool that may be called, for ToolChoice::named
+  bool parallel = true;          // several calls, where the format has them
+  std::uint32_t max_calls = 16;  // then: weak models repeat a call for ever
+  bool thoughts = true;  // are allowed first, where the format has them; required if the prompt opened them
+  /// A JSON Schema that the text of an answer meets, if it is text and no call; empty: any text. With
+  /// Notation::python or Notation::bare, a schema and tools together are unsupported.
   std::string text_schema = {};
-  /// Text may come before calls; empty: with ToolChoice::automatic and without text_schema.
+  /// Text may come before calls. Unset: only with ToolChoice::automatic and without text_schema.
   std::optional<bool> text_first = {};
-  std::string_view prompt = {};         // the text that the answer continues, as for CallParser
+  std::string_view prompt = {};  // the text that the answer continues, as for CallParser
   /// Texts of the vocabulary's control and user-defined tokens, as for call_parts(): at least those for which
   /// is_mark() is true.
   std::span<const std::string_view> tokens = {};
@@ -42,8 +43,8 @@ struct CallLanguageOptions {
   std::function<std::string(std::string_view)> token_bytes = {};
   /// White space and order of JSON. Notation::python and Notation::bare have a white space of their own, and
   /// parameters in Notation::tags and Notation::python have the order of the schema. The default is the white
-  /// space of most chat templates.
-  schema::SchemaOptions schema = {.whitespace = schema::Whitespace::spaced};
+  /// space of most chat templates, and no members that a schema does not mention.
+  schema::SchemaOptions schema = {.whitespace = schema::Whitespace::spaced, .unlisted_members = false};
 };
 
 }  // namespace mica::calls

@@ -68,6 +68,7 @@ class CallParser {
   }
   /// Call at the end of the answer: adds the last events. Nothing may follow.
   void finish(std::vector<CallEvent>& events) {
+    if (state_ == State::between) at_ = held_.size();  // the next call or mark, which was cut off
     is_over_ = true;
     while (advance(events)) {
     }
@@ -110,14 +111,18 @@ class CallParser {
     if (opens || kind_ == Kind::thoughts) {
       const Match here = take_mark(first, opens ? format_.thoughts.open : format_.thoughts.close);
       if (here == Match::yes) begin(opens ? Kind::thoughts : Kind::text);
-      if (here != Match::no) return here;
+      if (is_decided(here)) return here;
     }
     if (format_.has_channels) return read_channel(first, events);
     if (kind_ == Kind::thoughts) return Match::no;
     for (const std::string& mark : format_.around_text) {
-      if (const Match here = take_mark(first, mark); here != Match::no) return here;
+      if (const Match here = take_mark(first, mark); is_decided(here)) return here;
     }
     return read_call(first, false, events);
+  }
+  /// Whether nothing else can begin here: at the end of the answer, no more text of a mark follows.
+  [[nodiscard]] bool is_decided(Match here) const noexcept {
+    return here == Match::yes || (here == Match::more && !is_over_);
   }
   Match take_mark(std::size_t first, std::string_view mark) {
     if (mark.empty()) return Match::no;
@@ -137,11 +142,25 @@ class CallParser {
     const bool is_possible = in_list || is_marked_ || is_begin_;
     if (tools_.empty() || !is_possible) return Match::no;
     detail::Opening opening = detail::read_opening(format_, detail::window(held_, first), first, in_list);
+    if (opening.match == Match::more && is_cut_call(first)) return at_ = held_.size(), Match::yes;
     const bool is_known = is_marked_ || tool_named(opening.name) != nullptr;
     if (opening.match != Match::yes || !is_known)
       return opening.match == Match::more ? Match::more : Match::no;
     begin_call(std::move(opening), events);
     return Match::yes;
+  }
+  /// Whether the end of the answer, where a call may begin, is no text: it has the first mark of a call, or
+  /// follows a call.
+  [[nodiscard]] bool is_cut_call(std::size_t first) const {
+    if (!is_over_ || !is_marked_ || (is_begin_ && calls_ > 0)) return is_over_;
+    const auto begins = [&](std::string_view mark) {
+      mark = detail::trimmed(mark);
+      if (mark.empty()) return false;
+      if (const std::size_t size = detail::unit_size(mark); size > 1) mark = mark.substr(0, size);
+      std::size_t next = first;
+      return detail::match(held_, next, mark) == Match::yes;
+    };
+    return begins(format_.list_open + format_.call_open) || begins(format_.also_opens);
   }
   void begin_call(detail::Opening opening, std::vector<CallEvent>& events) {
     at_ = opening.arguments;
@@ -162,6 +181,7 @@ class CallParser {
     const Match here = arguments_->read(held_, at_, is_over_, json);
     if (!json.empty()) append(events, Kind::arguments, json);
     if (here == Match::no) end_call(false, events);
+    if (here == Match::no && is_over_) at_ = held_.size();
     if (here == Match::yes) state_ = State::closing;
     return here != Match::more;
   }
@@ -173,6 +193,7 @@ class CallParser {
       if (detail::limited(here, held_, at_, is_over_) == Match::more) return false;
       is_object_open_ = false;
       if (here == Match::yes) at_ = next;
+      if (here == Match::more) at_ = held_.size();  // the answer is over
       return true;
     }
     if (take_closing(format_.call_close) == Match::more) return false;
@@ -207,12 +228,14 @@ class CallParser {
   /// Of gpt-oss: the end of a message, or the header of the next one.
   Match read_channel(std::size_t first, std::vector<CallEvent>& events) {
     for (const std::string_view mark : detail::channel_ends) {
-      if (const Match here = take_mark(first, mark); here != Match::no) return here;
+      if (const Match here = take_mark(first, mark); is_decided(here)) return here;
     }
     const detail::ChannelHeader header = detail::read_header(held_, first, is_begin_);
+    if (header.match == Match::more && is_over_ && held_[first] == '<') return at_ = held_.size(), Match::yes;
     if (header.match != Match::yes) return header.match;
     if (!header.name.empty() && !tools_.empty()) {
       detail::Opening opening{Match::yes, detail::skip_space(held_, header.end), false, header.name, {}};
+      if (opening.arguments == held_.size() && is_over_) return at_ = held_.size(), Match::yes;
       if (opening.arguments == held_.size()) return Match::more;
       if (held_[opening.arguments] == '{') return begin_call(std::move(opening), events), Match::yes;
     }

@@ -51,7 +51,7 @@ inline bool finds_sample(const CallFormat& format, std::string_view rendered) {
   return found == wanted && trimmed(text) == format.turn_end;
 }
 
-/// The first style for which f(style, rendering) is true, with fewer and fewer demands on the template.
+/// The first style for which f(style, rendering) is true. Styles that templates refuse more often come first.
 template <class F>
 std::optional<CallStyle> first_style(const SampleTemplate& sample,
                                      std::initializer_list<CallStyle::Content> contents, F&& f) {
@@ -79,9 +79,11 @@ inline std::optional<CallFormat> learn_from(const SampleTemplate& sample, const 
   return first_style(sample, {Content::text, Content::null}, has_format) ? format : std::nullopt;
 }
 
-/// Whether the calls are in a rendering, in any form but a mapping of Python.
+/// Whether the calls are in a rendering. A mapping as Python prints it does not count: it is no format.
 inline bool has_sample(std::string_view rendered) {
-  const auto has = [rendered](std::string_view text) { return rendered.find(text) != std::string_view::npos; };
+  const auto has = [rendered](std::string_view text) {
+    return rendered.find(text) != std::string_view::npos;
+  };
   return has(Sample::names[0]) && has(Sample::value) && !has("'" + std::string(Sample::key) + "'");
 }
 
@@ -139,9 +141,9 @@ inline void add_known(CallFormat& format, const CallFormat& known) {
 
 }  // namespace detail
 
-/// What a chat template does with tools. Where it renders no calls, the format is the one whose marks are in its
-/// text (known_formats.hpp). If there are none, calls are JSON objects between <tool_call> and </tool_call>, as in
-/// Hermes and Qwen. Never raises because of the template. Renders it up to 75 times.
+/// What a chat template does with tools. If it renders no calls, the format is the one whose marks are in its
+/// text (known_formats.hpp), or else the format of Hermes and Qwen: JSON objects between <tool_call> and
+/// </tool_call>. Never raises because of the template. Renders it fewer than 80 times.
 [[nodiscard]] inline TemplateCalls find_template_calls(std::string_view chat_template) {
   TemplateCalls out{format_of_marks(chat_template)};
   CallFormat& format = out.format;
@@ -155,8 +157,7 @@ inline void add_known(CallFormat& format, const CallFormat& known) {
       }
       const std::string prompt = sample.prompt();
       if (!prompt.ends_with(format.prompt_end)) format.prompt_end.clear();
-      format.prompt_opens_thoughts =
-          detail::trimmed(prompt).ends_with(detail::trimmed(format.thoughts.open));
+      format.prompt_opens_thoughts = detail::trimmed(prompt).ends_with(detail::trimmed(format.thoughts.open));
     }
     detail::find_abilities(sample, out);
   } catch (const Error&) {  // a template that cannot be parsed

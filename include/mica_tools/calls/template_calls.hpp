@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a chat template does with tools, as find_template_calls() finds it. What it does not do itself is added to
-// its messages as text, by write_tools().
+// What a chat template does with tools; find_template_calls() finds it. write_tools() adds the rest to the
+// messages as text.
 #pragma once
 
 #include "mica_tools/calls/call_format.hpp"

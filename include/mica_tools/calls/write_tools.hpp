@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation with tools for a template that does not write them: what is missing becomes text of its messages.
+// A conversation with tools for a template that does not write them all: the rest becomes text of messages.
 //
 //   tools     at the beginning of the system message or, where there is none, of the first message of the user
 //   calls     at the end of the assistant's content, in the format that its answers have
@@ -22,7 +22,7 @@ namespace mica::calls {
 
 namespace detail {
 
-/// An id of letters and digits with a fixed length, of the last ones that the id has.
+/// The last `bytes` letters and digits of an id, with zeros before them.
 inline std::string fitted_id(std::string_view id, std::size_t bytes) {
   std::string out;
   for (const char c : id) {
@@ -33,7 +33,7 @@ inline std::string fitted_id(std::string_view id, std::size_t bytes) {
   return std::string(bytes - out.size(), '0') + out;
 }
 
-/// How a model is told about tools. tools: an array in JSON.
+/// The text that describes tools to a model. tools: an array in JSON.
 inline std::string tools_text(const std::string& tools, const CallFormat& format) {
   const bool is_json = format.notation == Notation::json;
   const std::vector<text::ToolCall> sample = {
@@ -65,7 +65,7 @@ inline void part_text_from_calls(std::vector<text::Message>& messages) {
 
 inline void write_results(std::vector<text::Message>& messages) {
   std::vector<text::Message> out;
-  bool follows = false;  // another result
+  bool follows = false;  // the message before was a result
   for (text::Message& message : messages) {
     const bool is_result = message.role == "tool";
     if (is_result) message = {"user", "<tool_response>\n" + message.content + "\n</tool_response>"};
@@ -81,7 +81,7 @@ inline void write_results(std::vector<text::Message>& messages) {
 
 }  // namespace detail
 
-/// The messages for the template. tools: an array in JSON as OpenAI describes them; empty: there are none. Raises
+/// The messages for the template. tools: an array in JSON, in OpenAI's form; empty: none. Raises
 /// ErrorCode::usage for arguments of calls that are no JSON.
 [[nodiscard]] inline std::vector<text::Message> write_tools(std::vector<text::Message> messages,
                                                             const std::string& tools,
@@ -100,8 +100,7 @@ inline void write_results(std::vector<text::Message>& messages) {
   }
   if (its.writes_calls && its.values.text_is_apart) detail::part_text_from_calls(messages);
   if (!its.writes_results) detail::write_results(messages);
-  if (!its.lists_tools && !tools.empty())
-    detail::list_tools(messages, detail::tools_text(tools, its.format));
+  if (!its.lists_tools && !tools.empty()) detail::list_tools(messages, detail::tools_text(tools, its.format));
   return messages;
 }
 

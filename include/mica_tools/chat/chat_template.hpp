@@ -64,8 +64,9 @@ class ChatTemplate {
   [[nodiscard]] std::string render(std::span<const text::Message> messages) const {
     return render(messages, std::nullopt, {}, true);
   }
-  /// The same with variables of one conversation, which take precedence; with_answer: with the beginning of the
-  /// assistant's next turn. messages: a span of text::Message, or a value as ChatFormat::render() takes it.
+  /// The same with variables of one conversation, which take precedence; with_answer: with the beginning of
+  /// the assistant's next turn. messages: a span of text::Message, or a value as ChatFormat::render() takes
+  /// it.
   template <class Messages>
   [[nodiscard]] std::string render(const Messages& messages, std::optional<bool> thinking,
                                    const text::ChatVariables& variables, bool with_answer) const {

@@ -47,19 +47,18 @@ inline constexpr std::size_t noncharacters = 32;
 /// for any number of threads.
 class MarkedMessages {
  public:
-  /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD. The arguments
-  /// of calls stay as they are, since strings in JSON may have escapes: see marked().
+  /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD. Arguments
+  /// of calls stay as they are: mark the strings of their JSON with marked().
   MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary)
       : messages_(messages.begin(), messages.end()), vocabulary_(vocabulary) {
     for_each_text([](const Message&, std::string& text) { text = repaired_utf8(text); });
     choose_mark();
-    for_each_text([&](const Message& message, std::string& text) {
-      text = marked(text, message.role == "assistant");
-    });
+    for_each_text(
+        [&](const Message& message, std::string& text) { text = marked(text, message.role == "assistant"); });
   }
 
-  /// Any other text that is to be rendered, such as a string in the arguments of a call. Where it has the
-  /// noncharacter that is the mark, it loses that. is_answer: channels that are spelled in it stay open.
+  /// Any other text that is to be rendered, such as a string in the arguments of a call. unmarked() removes
+  /// the noncharacter that is the mark from it. is_answer: marks of channels in it stay control tokens.
   [[nodiscard]] std::string marked(std::string_view text, bool is_answer = false) const {
     std::string out;
     out.reserve(text.size());
@@ -67,8 +66,7 @@ class MarkedMessages {
       const TokenId id = vocabulary_.special_prefix(text.substr(at), true);
       const bool is_control = id != no_token && id != vocabulary_.special_prefix(text.substr(at), false);
       // An answer keeps the channels that it was written in; nothing else opens one.
-      const bool is_channel =
-          id != no_token && !is_answer && detail::is_channel_mark(vocabulary_.text(id));
+      const bool is_channel = id != no_token && !is_answer && detail::is_channel_mark(vocabulary_.text(id));
       if (is_control || is_channel) out += mark_;
       out.push_back(text[at]);
     }
@@ -98,8 +96,7 @@ class MarkedMessages {
   template <class F>
   void for_each_text(F&& f) {
     for (Message& message : messages_) {
-      for (std::string* const text :
-           {&message.content, &message.thoughts, &message.tool, &message.call_id})
+      for (std::string* const text : {&message.content, &message.thoughts, &message.tool, &message.call_id})
         f(message, *text);
       for (ToolCall& call : message.calls) f(message, call.id), f(message, call.name);
     }
@@ -108,7 +105,9 @@ class MarkedMessages {
   void choose_mark() {
     const auto is_used = [this](const std::string& mark) {
       return std::any_of(messages_.begin(), messages_.end(), [&](const Message& message) {
-        return (message.content + message.thoughts).find(mark) != std::string::npos;
+        std::string all = message.content + message.thoughts + message.tool + message.call_id;
+        for (const ToolCall& call : message.calls) all += call.id + call.name;
+        return all.find(mark) != std::string::npos;
       });
     };
     for (std::size_t i = 0; i < detail::noncharacters; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One message of a conversation, as much of it as every chat format has.
+// One message of a conversation, for all chat formats; a format may leave out what it has no place for.
 #pragma once
 
 #include <string>

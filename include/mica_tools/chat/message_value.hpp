@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages as templates read them: mappings with the names of OpenAI's API. Needs nlohmann/json; include it in
-// one .cpp of a program.
+// Messages as templates read them: mappings with the names of OpenAI's API. Needs nlohmann/json; include it
+// in one .cpp of a program.
 //
 //   {"role": "assistant", "content": ..., "tool_calls": [{"id": ..., "type": "function",
 //                                                         "function": {"name": ..., "arguments": ...}}]}
@@ -32,8 +32,7 @@ inline jinja::Value value_of_call(const ToolCall& call, const CallValues& values
                "' are no JSON object");
     arguments = text::value_of_json(json);
   }
-  jinja::Value function =
-      jinja::Value::mapping({{"name", call.name}, {"arguments", std::move(arguments)}});
+  jinja::Value function = jinja::Value::mapping({{"name", call.name}, {"arguments", std::move(arguments)}});
   jinja::Value::Entries entries = {{"type", "function"}, {"function", std::move(function)}};
   if (!call.id.empty()) entries.insert(entries.begin(), {"id", call.id});
   return jinja::Value::mapping(std::move(entries));
@@ -56,8 +55,8 @@ inline jinja::Value value_of_message(const Message& message, const CallValues& v
 
 }  // namespace detail
 
-/// The list for ChatFormat::render(). Raises ErrorCode::usage for arguments that are no JSON object; limit where
-/// they nest deeper than values may.
+/// The list for ChatFormat::render(). Raises ErrorCode::usage for arguments that are no JSON object, and
+/// limit for those that nest deeper than values may.
 [[nodiscard]] inline jinja::Value value_of_messages(std::span<const Message> messages,
                                                     const CallValues& values = {}) {
   std::vector<jinja::Value> out;

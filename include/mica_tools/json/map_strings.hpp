@@ -10,8 +10,8 @@
 
 namespace mica::io {
 
-/// f(const std::string&) of each string and each key; all else as it is. Recursive: for values that parse_json()
-/// made, which nest at most max_json_depth levels.
+/// Replaces each string and each key by f(const std::string&). Recursive: for values of parse_json(), which
+/// nest at most max_json_depth levels.
 template <class Json, class F>
 [[nodiscard]] Json map_strings(const Json& value, F&& f) {
   if (value.is_string()) return f(value.template get_ref<const std::string&>());

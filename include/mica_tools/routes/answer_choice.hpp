@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a request allows as its answer: calls of tools, and text that perhaps meets a schema. All APIs describe it in
-// terms of this.
+// The answers that a request allows: calls of tools, text, or JSON of a schema. The routes of every API fill
+// one struct, which becomes the constraint of the answer.
 #pragma once
 
 #include "mica_tools/calls/call_language.hpp"
@@ -26,7 +26,7 @@ struct AnswerChoice {
   std::string schema = {}, schema_place = {};
 };
 
-/// Texts meet a schema. Raises Refusal (invalid) for a value that is none, and for a second schema.
+/// Texts meet a schema. Raises Refusal (invalid) for a value that is no schema, and for a second schema.
 inline void require_schema(AnswerChoice& out, const Json& schema, const std::string& place) {
   if (!schema.is_object() && !schema.is_boolean())
     refuse_field(place, "found no schema: {...}, true or false");
@@ -39,16 +39,16 @@ inline void require_object(AnswerChoice& out, const std::string& place) {
   require_schema(out, Json{{"type", "object"}}, place);
 }
 
-/// Reads a format of OpenAI's APIs: text, json_object, or json_schema, whose schema is in the field of this
-/// name in chat completions, and beside the type in responses. A schema is always enforced, `strict` or not.
+/// Reads a response format of OpenAI's APIs: text, json_object or json_schema. Chat completions have the
+/// schema in the field `json_schema`, responses beside the type. A schema is always enforced, `strict` or
+/// not.
 inline void read_format(const Json& given, const std::string& place, AnswerChoice& out) {
   Fields format(given, place);
   const std::string type = format.need_text("type");
   if (type == "json_object") {
     // llama-server has a schema here, too.
     const Json* const schema = format.find("schema");
-    schema != nullptr ? require_schema(out, *schema, format.place("schema"))
-                      : require_object(out, place);
+    schema != nullptr ? require_schema(out, *schema, format.place("schema")) : require_object(out, place);
   } else if (type == "json_schema") {
     const Json* const inner = format.find("json_schema");
     Fields named(inner != nullptr ? *inner : given, inner != nullptr ? format.place("json_schema") : place);
@@ -73,7 +73,8 @@ inline void add_tool(AnswerChoice& out, const std::string& name, const std::stri
   }
   Json function = {{"name", name}};
   if (!description.empty()) function["description"] = description;
-  function["parameters"] = parameters != nullptr ? *parameters : Json::parse(R"({"type":"object","properties":{},
+  function["parameters"] =
+      parameters != nullptr ? *parameters : Json::parse(R"({"type":"object","properties":{},
     "additionalProperties":false})");
   out.tools.push_back({{"type", "function"}, {"function", std::move(function)}});
 }
@@ -87,14 +88,15 @@ inline void choose_tool(AnswerChoice& out, std::string name, const std::string& 
   out.name = std::move(name);
 }
 
-/// Reads one entry of `tools` as OpenAI's APIs have it: in "function" in chat completions, beside the type in
-/// responses.
+/// Reads one entry of `tools` of OpenAI's APIs. Chat completions have name and schema in "function",
+/// responses beside the type.
 inline void read_tool(const Json& json, const std::string& place, AnswerChoice& out) {
   Fields entry(json, place);
   const std::string type = entry.text("type").value_or("function");
   if (type != "function")
     refuse_field(entry.place("type"),
-                 join("found '", escaped(type, 40), "', but this server has no tools of its own; it takes those "
+                 join("found '", escaped(type, 40),
+                      "', but this server has no tools of its own; it takes those "
                       "of the type function, which the client runs"),
                  Cause::option);
   const Json* const inner = entry.find("function");
@@ -139,18 +141,19 @@ inline void read_tools(Fields& fields, AnswerChoice& out) {
   }
 }
 
-/// Renders the conversation into job.prompt, and constrains the answer to what the choice allows. Returns how calls
-/// in the answer are to be read; null where the answer has no parts but those of a ThoughtSplitter. Raises Refusal:
-/// what ServedModel::prompt() raises; option, with keyword and place, for a schema with a keyword that is not
-/// enforced; invalid for one that is none, is too large, or is beside a grammar.
+/// Renders the conversation into job.prompt, and constrains the answer to what the choice allows. Returns how
+/// calls in the answer are to be read; null without tools and schema. Raises Refusal: what
+/// ServedModel::prompt() raises; option, with keyword and place, for a keyword that is not enforced and a
+/// name that the family cannot write; invalid for a value that is no schema, one that is too large, and a
+/// schema or tools beside a grammar.
 [[nodiscard]] inline std::shared_ptr<const CallReading> begin_answer(Job& job, Conversation& conversation,
                                                                      const AnswerChoice& choice) {
   if (!choice.tools.empty()) conversation.tools = dump(choice.tools);
   job.prompt = job.model->prompt(conversation);
   if (choice.tools.empty() && choice.schema.empty()) return nullptr;
   const ServedCalls& served = job.model->calls();
-  auto reading = std::make_shared<CallReading>(
-      CallReading{served.its.format, calls::tools_of_json(choice.tools)});
+  auto reading =
+      std::make_shared<CallReading>(CallReading{served.its.format, calls::tools_of_json(choice.tools)});
   const calls::CallFormat& format = reading->format;
 
   const auto tokens = job.model->tokens();
@@ -173,11 +176,13 @@ inline void read_tools(Fields& fields, AnswerChoice& out) {
                                                       : std::string(tokens->bytes_of(mark->id));
   };
   // A model that was not trained to think is not to begin with it.
-  const bool may_think = format.has_channels || job.model->card().chat_template.find(calls::detail::trimmed(
-                                                    format.thoughts.open)) != std::string::npos;
+  const bool may_think =
+      format.has_channels ||
+      job.model->card().chat_template.find(calls::detail::trimmed(format.thoughts.open)) != std::string::npos;
   options.thoughts = conversation.thinking.value_or(true) && may_think;
   options.schema.max_expression_bytes = max_language_bytes;
-  if (choice.tools.empty()) options.schema.whitespace = schema::Whitespace::compact;
+  if (choice.tools.empty())
+    options.schema.whitespace = schema::Whitespace::compact, options.schema.unlisted_members = true;
   constrain(job, choice.tools.empty() ? choice.schema_place : "tools", [&] {
     return calls::call_language(format, choice.tools.empty() ? "[]" : conversation.tools, options);
   });

@@ -24,7 +24,7 @@ namespace mica::serve {
 struct MessageRequest {
   Conversation conversation;                  // with the system prompt first
   Job job;                                    // without a prompt
-  std::shared_ptr<const CallReading> calls;   // how calls are read; null: there are no tools
+  std::shared_ptr<const CallReading> calls;   // how calls are read; null: it has no tools and no schema
   ThoughtsShown shown = ThoughtsShown::none;  // of the field `thinking`
   bool stream = false;                        // events in place of a message
 };
@@ -124,11 +124,13 @@ inline void read_tools_of_messages(Fields& fields, AnswerChoice& out) {
     Fields tool((*tools)[i], join("tools[", i, "]"));
     if (const std::string type = tool.text("type").value_or("custom"); type != "custom")
       refuse_field(tool.place("type"),
-                   join("found '", escaped(type, 40), "', but this server has no tools of its own; it takes those "
+                   join("found '", escaped(type, 40),
+                        "', but this server has no tools of its own; it takes those "
                         "with an input_schema, which the client runs"),
                    Cause::option);
     const std::string name = tool.need_text("name");
-    add_tool(out, name, tool.text("description").value_or(""), &tool.need("input_schema"), tool.place("name"));
+    add_tool(out, name, tool.text("description").value_or(""), &tool.need("input_schema"),
+             tool.place("name"));
     for (const char* const each : {"cache_control", "strict", "eager_input_streaming", "input_examples",
                                    "defer_loading", "allowed_callers"})
       tool.accept(each);
@@ -214,7 +216,8 @@ inline void refuse_other_features(Fields& fields) {
                  out.conversation);
       out.conversation.thinking = thinking;
     }
-    if (const Json* const format = config.find("format")) read_format(*format, "output_config.format", allowed);
+    if (const Json* const format = config.find("format"))
+      read_format(*format, "output_config.format", allowed);
     config.refuse_others();
   }
   read_sampling(fields, job);

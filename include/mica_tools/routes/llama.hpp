@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The routes that llama-server has of its own, by which editors find a server and its context: health, props,
-// slots, metrics; and text, tokens and templates without the form of OpenAI. Beyond it: the live ledger in props.
+// slots, metrics; and text, tokens and templates without the form of OpenAI. Beyond it: the live ledger in
+// props.
 #pragma once
 
 #include "mica/text/utf8.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer of Anthropic's Messages API, as events and as the message that they lead to. Thoughts, text and calls
-// are blocks of its content.
+// One answer of Anthropic's Messages API, as events and as the message that they make. Thoughts, text and
+// calls are blocks of its content.
 //
 //   message_start ping | content_block_start  content_block_delta ...  content_block_stop
 //                      | message_delta message_stop
@@ -69,7 +69,7 @@ class MessageWriter {
   }
   /// The last events. thoughts: tokens of them.
   bool end(const Ended& ended, std::size_t thoughts) {
-    if (!open_ && message_["content"].empty()) open(Kind::text);  // clients expect a block, though it be empty
+    if (!open_ && message_["content"].empty()) open(Kind::text);  // clients expect a block, even an empty one
     close();
     message_["stop_reason"] = stop_reason(ended);
     if (!ended.stop.empty()) message_["stop_sequence"] = ended.stop;
@@ -122,7 +122,7 @@ class MessageWriter {
       return {{"type", "thinking"}, {"thinking", text_}, {"signature", open_ ? "" : signature}};
     if (kind_ == Kind::arguments) {
       Json input = Json::parse(text_, nullptr, false);
-      if (!input.is_object()) input = Json::object();  // at its begin; or it was cut off by max_tokens
+      if (!input.is_object()) input = Json::object();  // at its beginning, and where it was cut off
       return {{"type", "tool_use"},
               {"id", id_},
               {"name", name_},
@@ -162,8 +162,8 @@ class MessageWriter {
   Json message_;
   ThoughtsShown shown_;
   Give give_;
-  bool there_ = true;  // the client
-  bool open_ = false;  // a block is being written
+  bool there_ = true;       // the client is connected
+  bool open_ = false;       // a block is being written
   Kind kind_ = Kind::text;  // of the block; arguments: of a call
   bool calls_ = false;      // there was a call
   std::string id_, name_;   // of the last one

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all APIs have in the messages of a conversation: plain text, in a string or in parts of an array, and calls
-// of tools with their results.
+// What all APIs have in the messages of a conversation: plain text, in a string or in parts of an array, and
+// calls of tools with their results.
 #pragma once
 
 #include "mica_tools/chat/message.hpp"
@@ -27,7 +27,7 @@ namespace mica::serve {
     refuse_field(part.place("type"), join("found '", escaped(type, 40), "', but this server reads text only"),
                  Cause::option);
   std::string text = part.need_text("text");
-  part.accept("cache_control");  // of Anthropic: the prefix cache of this server needs no mark
+  part.accept("cache_control");  // of Anthropic: the prefix cache of this server needs no field for it
   part.accept("annotations");    // of answers, which clients send back
   part.accept("citations");
   part.accept("logprobs");
@@ -62,8 +62,8 @@ namespace mica::serve {
   refuse_field(place, "must be the text of an object in JSON");
 }
 
-/// Gives results the names of their tools, by the ids of earlier calls; a result without an id belongs to the first
-/// call that has none yet.
+/// Sets the missing tool name and id of each result. A result without an id takes the first unanswered call
+/// of its tool or, without a name, of any tool.
 inline void name_results(std::vector<text::Message>& messages) {
   std::vector<text::ToolCall> open;
   for (text::Message& message : messages) {

@@ -38,7 +38,7 @@ struct OllamaRequest {
   double load_seconds = 0;                   // until its model was there
   Job job = {};                              // without a prompt
   AnswerChoice allowed = {};
-  std::shared_ptr<const CallReading> calls = {};  // how calls are read; null: there are no tools
+  std::shared_ptr<const CallReading> calls = {};  // how calls are read; null: it has no tools and no schema
 };
 
 namespace detail {
@@ -148,7 +148,8 @@ inline void read_ollama_options(const Json& json, Job& job) {
   out.model = ollama_name(service, fields.need_text("model"));
   out.stream = fields.flag("stream").value_or(true);
   if (const Json* const format = fields.find("format"); format != nullptr && *format != "") {
-    *format == "json" ? require_object(out.allowed, "format") : require_schema(out.allowed, *format, "format");
+    *format == "json" ? require_object(out.allowed, "format")
+                      : require_schema(out.allowed, *format, "format");
   }
   if (const Json* const time = fields.find("keep_alive")) out.keep_alive = read_keep_alive(*time);
   read_think(fields, out.conversation);
@@ -209,9 +210,9 @@ class OllamaAnswer {
     if (part.kind == Kind::call_begin) id_ = part.id, name_ = part.name, arguments_.clear();
     if (part.kind == Kind::arguments) arguments_ += part.text;
     if (part.kind == Kind::call_end && part.is_complete)
-      calls_.push_back({{"id", id_},
-                        {"function",
-                         {{"index", part.index}, {"name", name_}, {"arguments", Json::parse(arguments_)}}}});
+      calls_.push_back(
+          {{"id", id_},
+           {"function", {{"index", part.index}, {"name", name_}, {"arguments", Json::parse(arguments_)}}}});
     return part.kind != Kind::call_begin && part.kind != Kind::arguments;
   }
   [[nodiscard]] Json line(bool done) {
@@ -245,10 +246,10 @@ class OllamaAnswer {
   double load_seconds_;
   bool scores_;
   Parts parts_;
-  std::string text_, thoughts_;      // for the next line
-  Json calls_ = Json::array();       // the same
+  std::string text_, thoughts_;        // for the next line
+  Json calls_ = Json::array();         // the same
   std::string id_, name_, arguments_;  // of the call that is being written
-  std::vector<ScoredPiece> tokens_;  // for the next line
+  std::vector<ScoredPiece> tokens_;    // for the next line
 };
 
 /// A model is loaded, or unloaded, without an answer.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // POST /v1/chat/completions of OpenAI, with the additions of llama-server: thoughts apart from the answer
-// (reasoning_content), variables of the template, timings. Tools are run by the client. What embeddings and ranking
-// need is answered with 501.
+// (reasoning_content), variables of the template, timings. The client runs tools. Routes for embeddings and
+// ranking answer 501.
 #pragma once
 
 #include "mica_tools/routes/answer_choice.hpp"
@@ -24,10 +24,10 @@ namespace mica::serve {
 namespace detail {
 
 /// The text of one answer as fields of a message. Holds back what may be a mark of thoughts or calls.
-class ChatText {
+class ChatAnswer {
  public:
   /// end: of the prompt; empty: thoughts stay in the text.
-  ChatText(std::shared_ptr<const CallReading> calls, const std::optional<std::string>& end)
+  ChatAnswer(std::shared_ptr<const CallReading> calls, const std::optional<std::string>& end)
       : separates_(end.has_value()),
         marks_(calls ? calls->format.thoughts : calls::ThoughtMarks{}),
         is_plain_(!calls && !end),
@@ -45,6 +45,7 @@ class ChatText {
     return out;
   }
   [[nodiscard]] bool has_calls() const noexcept { return reader_.calls() > 0; }
+  [[nodiscard]] bool calls_are_complete() const noexcept { return reader_.calls_are_complete(); }
 
  private:
   using Kind = calls::CallEvent::Kind;
@@ -80,10 +81,10 @@ class ChatText {
   bool thinks_ = false;
 };
 
-/// "tool_calls" for an answer with calls, whose client is to run them.
-[[nodiscard]] inline std::string_view finish_reason(const Ended& ended, const ChatText& text) noexcept {
+/// "tool_calls" for an answer with complete calls, which the client is to run.
+[[nodiscard]] inline std::string_view finish_reason(const Ended& ended, const ChatAnswer& text) noexcept {
   const std::string_view reason = finish_reason(ended);
-  return reason == "stop" && text.has_calls() ? "tool_calls" : reason;
+  return reason == "stop" && text.has_calls() && text.calls_are_complete() ? "tool_calls" : reason;
 }
 
 struct ChatForm {
@@ -96,12 +97,12 @@ struct ChatForm {
     if (!scores) return nullptr;
     return {{"content", scored_tokens(tokens, false)}, {"refusal", nullptr}};
   }
-  [[nodiscard]] ChatText text() const { return {calls, end}; }
+  [[nodiscard]] ChatAnswer text() const { return {calls, end}; }
 };
 
 inline void write_chat(Answers& answers, EventStream& stream, const ChatForm& chat) {
   struct Choice {
-    ChatText text;
+    ChatAnswer text;
     std::vector<ScoredPiece> tokens = {};  // whose text is held back
   };
   std::vector<Choice> open(answers.size(), Choice{chat.text()});
@@ -184,7 +185,7 @@ struct ChatRequest {
   return whole_reply(answers, Api::openai, [chat = chat](const std::vector<WholeAnswer>& whole) {
     return whole_body(whole, chat.form, [&](std::size_t, const WholeAnswer& answer) {
       Json message = {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
-      ChatText text = chat.text();
+      ChatAnswer text = chat.text();
       message.update(text.take(answer.text, true));
       if (text.has_calls() && message["content"] == "") message["content"] = nullptr;
       if (text.has_calls())

@@ -69,8 +69,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Reads messages, chat_template_kwargs and reasoning_effort. A last message of the assistant is continued, unless
-/// it has calls.
+/// Reads messages, chat_template_kwargs and reasoning_effort. A last message of the assistant is continued,
+/// unless it has calls.
 [[nodiscard]] inline Conversation read_conversation(Fields& fields) {
   Conversation out;
   const Json& messages = fields.need("messages");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the routes of OpenAI and llama-server share: options, the numbers at the end of a reply, and the chunks of
-// a stream.
+// What the routes of OpenAI and llama-server share: options, the numbers at the end of a reply, and the
+// chunks of a stream.
 #pragma once
 
 #include "mica_tools/http/router.hpp"
@@ -42,7 +42,8 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
 }
 
 /// A job of the model that the request names, with the server's options and those of sampling and length, and
-/// with a grammar. Options of llama-server that Job has no place for must have the values that change nothing.
+/// with a grammar. Options of llama-server that Job has no place for must have the values that change
+/// nothing.
 [[nodiscard]] inline Job read_job(Fields& fields, Service& service, const RouteOptions& options,
                                   const HttpRequest& request) {
   Job job;
@@ -66,7 +67,8 @@ inline void begin_job(Job& job, Service& service, std::string_view model, const 
   return job;
 }
 
-/// The same job n times, whose seeds follow each other; once where its prompt is too long, since it will be refused.
+/// The same job n times, whose seeds follow each other; once where its prompt is too long, since it will be
+/// refused.
 inline void add_jobs(std::vector<Job>& jobs, const Job& job, std::size_t n) {
   if (jobs.size() + n > max_answers)
     throw Refusal(Cause::invalid, join("the request has more than ", max_answers, " answers"));
@@ -174,8 +176,8 @@ struct OpenAiForm {
   return form;
 }
 
-/// Writes a stream. choices_of(index, event) gives the choices that are to be sent for an event, without their
-/// index; the last chunk has usage and timings.
+/// Writes a stream. choices_of(index, event) gives the choices that are to be sent for an event, without
+/// their index; the last chunk has usage and timings.
 template <class ChoicesOf>
 void write_chunks(Answers& answers, EventStream& stream, const OpenAiForm& form, ChoicesOf&& choices_of) {
   std::vector<Ended> ended(answers.size());

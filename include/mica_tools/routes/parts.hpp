@@ -32,15 +32,15 @@ struct CallReading {
 /// Splits the text of one answer. Each call gets an id, and calls are counted.
 class PartReader {
  public:
-  /// calls: empty for an answer without tools. prompt: its end, which may open thoughts. id_prefix: of ids that the
-  /// model does not write itself.
+  /// calls: null where the request has neither tools nor a schema. prompt: its end, which may open thoughts.
+  /// id_prefix: of ids that the model does not write itself.
   PartReader(std::shared_ptr<const CallReading> calls, std::string_view prompt, std::string_view id_prefix)
       : reading_(std::move(calls)), splitter_(prompt), id_prefix_(id_prefix) {
     if (reading_) parser_.emplace(reading_->format, reading_->tools, prompt);
   }
 
-  /// Calls give(const calls::CallEvent&) with parts that are certain; there is no event of the kind `end`. last:
-  /// the text ends behind this piece. Returns false as soon as give() does.
+  /// Passes each event that is certain to give(const calls::CallEvent&); none is of the kind `end`. last: the
+  /// text ends after this piece. Returns false as soon as give() does.
   template <class Give>
   [[nodiscard]] bool take(std::string_view piece, bool last, Give&& give) {
     using Kind = calls::CallEvent::Kind;
@@ -59,12 +59,14 @@ class PartReader {
         ++calls_;
         if (event.id.empty()) event.id = new_id();
       }
+      if (event.kind == Kind::call_end && event.is_complete) ++complete_;
       if (event.kind != Kind::end && !give(std::as_const(event))) return false;
     }
     return true;
   }
-  /// Calls so far.
+  /// The number of calls so far, and whether all of them are complete.
   [[nodiscard]] std::size_t calls() const noexcept { return calls_; }
+  [[nodiscard]] bool calls_are_complete() const noexcept { return complete_ == calls_; }
 
  private:
   [[nodiscard]] std::string new_id() const {
@@ -76,22 +78,22 @@ class PartReader {
   std::optional<calls::CallParser> parser_;  // refers to *reading_
   ThoughtSplitter splitter_;
   std::string id_prefix_;
-  std::size_t calls_ = 0;
+  std::size_t calls_ = 0, complete_ = 0;
 };
 
-/// The same with the scores of tokens, counting the tokens of thoughts. It does not keep the model in memory, for
-/// which other models may wait: if the model was unloaded before a slow client has read the end, the count is an
-/// estimate.
-/// Limit: where the end of the thoughts and the beginning of the answer are one event, as for a client that reads
-/// slowly, scores of both are with the answer.
+/// Splits an answer as PartReader does, keeps the scores of the tokens of its text, and counts the tokens of
+/// its thoughts. It does not keep the model in memory: if the model is unloaded before a slow client has read
+/// the end, the count is an estimate.
+/// Limit: where the end of the thoughts and the beginning of the answer are one event, as for a client that
+/// reads slowly, scores of both are with the answer.
 class Parts {
  public:
   /// job: with its prompt; need not outlive it.
   Parts(const Job& job, std::shared_ptr<const CallReading> calls, std::string_view id_prefix)
       : model_(job.model), reader_(std::move(calls), job.prompt.end, id_prefix) {}
 
-  /// Calls give(const calls::CallEvent&, std::vector<ScoredPiece>), the last one empty but for text. Returns false
-  /// as soon as give() does.
+  /// Passes each event to give(const calls::CallEvent&, std::vector<ScoredPiece>), with scores for text
+  /// alone. Returns false as soon as give() does.
   template <class Give>
   [[nodiscard]] bool take(Text more, Give&& give) {
     tokens_.insert(tokens_.end(), std::make_move_iterator(more.tokens.begin()),
@@ -105,13 +107,13 @@ class Parts {
   [[nodiscard]] bool finish(Give&& give) {
     return reader_.take({}, true, giver(give));
   }
-  /// As many as the text of the thoughts has, which is at most `all`: marks are not counted.
+  /// The number of tokens in the thoughts, without marks; never more than `all`.
   [[nodiscard]] std::size_t thought_tokens(std::size_t all) const {
     if (thoughts_.empty()) return 0;
     if (const auto model = model_.lock()) return std::min(all, model->encode(thoughts_, false, false).size());
     return all * thoughts_.size() / (thoughts_.size() + other_bytes_);
   }
-  /// Calls so far.
+  /// The number of calls so far.
   [[nodiscard]] std::size_t calls() const noexcept { return reader_.calls(); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer of the Responses API, as events and as the object that they lead to. Each output, thoughts first
-// and then the answer, is an item with one part; so is each call, which has no part.
+// One answer of the Responses API, as events and as the object that they make. Thoughts and text are items
+// with one part each. A call is an item without parts.
 //
 //   response.created .in_progress | .output_item.added  .content_part.added  .output_text.delta ...
 //                                 | .output_text.done  .content_part.done  .output_item.done
@@ -64,7 +64,7 @@ class ResponseWriter {
     const std::string_view status = reason.empty() ? "completed" : "incomplete";
     const bool has_call = !response_["output"].empty() && response_["output"].back()["type"] == call.item;
     const bool was_cut = !reason.empty() && (is(thoughts_) || is(call));
-    if (!is(answer) && !has_call && !was_cut) {  // clients expect a message, though it be empty
+    if (!is(answer) && !has_call && !was_cut) {  // clients expect a message, even an empty one
       close(status);
       open(answer);
     }

@@ -25,7 +25,7 @@ namespace mica::serve {
 struct ResponsesRequest {
   Conversation conversation;                  // `instructions` and `input`
   Job job;                                    // without a prompt
-  std::shared_ptr<const CallReading> calls;   // how calls are read; null: there are no tools
+  std::shared_ptr<const CallReading> calls;   // how calls are read; null: it has no tools and no schema
   Json response;                              // the object that the writer completes
   bool stream = false;                        // events in place of a response
   ThoughtsAs thoughts = ThoughtsAs::content;  // of `reasoning.summary`

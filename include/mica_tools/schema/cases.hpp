@@ -48,6 +48,7 @@ class Cases {
   /// Names that keywords of the object list, in their order.
   [[nodiscard]] std::vector<std::string> names(const ObjectNeed& object) const;
   [[nodiscard]] Document& document() noexcept { return document_; }
+  [[nodiscard]] const SchemaOptions& options() const noexcept { return options_; }
   [[nodiscard]] SchemaId child(SchemaId id, const Json& json, std::string_view keyword) {
     return document_.child(id, json, keyword);
   }

@@ -630,7 +630,8 @@ inline bool Keywords::disjoint_values(SchemaId a, SchemaId b) {
   const auto some = constants(a), others = constants(b);
   if (some.empty() || others.empty()) return false;
   return std::none_of(some.begin(), some.end(), [&](const Json* value) {
-    return std::any_of(others.begin(), others.end(), [&](const Json* other) { return equal(*value, *other); });
+    return std::any_of(others.begin(), others.end(),
+                       [&](const Json* other) { return equal(*value, *other); });
   });
 }
 

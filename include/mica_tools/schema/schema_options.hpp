@@ -34,6 +34,9 @@ struct SchemaOptions {
   Whitespace whitespace = Whitespace::compact;
   MemberOrder order = MemberOrder::schema;
   Formats formats = Formats::enforced;
+  /// Objects may have members that the schema does not mention. false: only where it lists no members, or
+  /// where additionalProperties, patternProperties or another keyword is about the others.
+  bool unlisted_members = true;
   std::size_t max_bytes = std::size_t{4} << 20;  // of the text of the schema
   std::size_t max_cases = 5000;                  // ways in which one value can meet its schemas
   std::size_t max_needs = 100'000;               // different sets of schemas that a value must meet

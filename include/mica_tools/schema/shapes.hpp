@@ -119,6 +119,7 @@ class Shapes {
   [[nodiscard]] Shape shape_of(const Case& at);
   [[nodiscard]] ExprId scalar_of(const Case& at);
   [[nodiscard]] std::optional<ObjectShape> object_of(const ObjectNeed& need);
+  [[nodiscard]] static bool is_closed(const ObjectNeed& need);
   void add_others(const ObjectNeed& need, const std::vector<std::string>& names, ObjectShape& out);
   /// Names that match certain patterns of an object, as bits, and no others of them.
   struct NameClass {
@@ -317,8 +318,20 @@ inline void Shapes::add_others(const ObjectNeed& need, const std::vector<std::st
   }
 }
 
+/// Whether an object lists members, and no keyword is about others: see SchemaOptions::unlisted_members.
+inline bool Shapes::is_closed(const ObjectNeed& need) {
+  const auto& groups = need.groups;
+  const bool lists = std::any_of(groups.begin(), groups.end(),
+                                 [](const MemberGroup& each) { return each.properties != nullptr; });
+  const bool is_open = std::any_of(groups.begin(), groups.end(), [](const MemberGroup& each) {
+    return each.others.has_value() || each.patterns != nullptr;
+  });
+  return lists && !is_open && need.unevaluated.empty() && need.names.empty() && need.obligations.empty();
+}
+
 inline void Shapes::add_class(const ObjectNeed& need, const std::vector<std::string>& patterns,
                               const NameClass& of, ObjectShape& out) {
+  if (!cases_.options().unlisted_members && is_closed(need) && need.count.min <= out.named.size()) return;
   const auto member = cases_.intern(cases_.member(
       need, nullptr, [&](const std::string& pattern) { return of.matches(patterns, pattern); }));
   if (!member) return;

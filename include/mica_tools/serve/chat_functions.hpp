@@ -17,7 +17,7 @@ namespace mica::serve {
 /// Immutable: any number of threads.
 struct ChatFunctions {
   /// The messages as text; with_answer: with the beginning of the next answer. The conversation has thinking,
-  /// variables and tools. marked: marks the strings of tools and of the arguments of calls. Raises mica::Error.
+  /// variables and tools. marked: for the strings of tools and of the arguments of calls. Raises mica::Error.
   std::function<std::string(std::span<const text::Message>, const Conversation&, bool with_answer,
                             const text::MarkedMessages& marked)>
       render;

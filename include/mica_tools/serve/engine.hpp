@@ -125,18 +125,18 @@ class Engine {
   /// Frees the least recently used prefix; false: there is none.
   bool drop_prefix() noexcept { return prefixes_.drop_one(); }
 
-  /// Makes a running answer of a job if the ledger has what the job needs beside `reserved` bytes. Sets `needed`
-  /// to the bytes that it will allocate from now on, and adds them to `reserved` if it was admitted; otherwise
-  /// the job is as before.
+  /// Makes a running answer of a job if the ledger has what the job needs beside `reserved` bytes. Sets
+  /// `needed` to the bytes that it will allocate from now on, and adds them to `reserved` if it was admitted;
+  /// otherwise the job is as before.
   [[nodiscard]] Admission admit(Waiting& waiting, std::uint64_t& reserved, std::uint64_t& needed);
-  /// Saves one prefix that the folder does not have; false: it has all. After an error nothing is saved for a minute,
-  /// and `error` has its text.
+  /// Saves one prefix that the folder does not have; false: it has all. After an error nothing is saved for a
+  /// minute, and `error` has its text.
   [[nodiscard]] bool save_one(std::string& error);
-  /// Saves the keys, values and states that the prefix cache has of a slot's tokens. Raises as Service::slot(), and
-  /// Error.
+  /// Saves the keys, values and states that the prefix cache has of a slot's tokens. Raises as
+  /// Service::slot(), and Error.
   [[nodiscard]] SlotResult save_slot(std::size_t slot, const std::string& path);
-  /// Reads a saved slot into the prefix cache. Before anything is allocated it calls make_room(bytes), which frees
-  /// as many or raises. Raises Error.
+  /// Reads a saved slot into the prefix cache. Before anything is allocated it calls make_room(bytes), which
+  /// frees as many or raises. Raises Error.
   [[nodiscard]] SlotResult restore_slot(std::size_t slot, const std::string& path,
                                         const std::function<void(std::uint64_t)>& make_room);
   /// The number of tokens that the slot had.
@@ -180,7 +180,8 @@ class Engine {
     std::vector<ScoredPiece> pieces = {};  // of tokens whose text is not given yet
   };
 
-  /// Before the first text of an answer, and before its end where it has none. result: with the time of the prompt.
+  /// Before the first text of an answer, and before its end where it has none. result: with the time of the
+  /// prompt.
   static void announce(Running& running, const GenerateResult& result) {
     if (std::exchange(running.announced, true)) return;
     const std::size_t prompt = running.job.prompt.tokens.size();
@@ -237,7 +238,8 @@ inline void Engine::take_from_disk(Running& running) {
     for (const TokenId id : saved.tokens()) running.sampler.accept(id);
     running.session = std::move(saved);
   } catch (const Error& error) {
-    // Others than damaged files are kept: there may be no memory now, or it has other elements or a longer context.
+    // Others than damaged files are kept: there may be no memory now, or it has other elements or a longer
+    // context.
     if (error.code() == ErrorCode::file) state_->forget(path);
   }
 }

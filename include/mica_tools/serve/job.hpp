@@ -23,9 +23,9 @@ struct Prompt {
   std::vector<TokenId> tokens;  // with BOS, where the model has it
   std::string end = {};   // its last characters as text: a ThoughtSplitter sees whether thoughts are open
   std::string stop = {};  // a text that ends an answer in this chat format; empty: a token does
-  /// Checkpoint positions, ascending: a later prompt may repeat this one up to there and then differ. They are the
-  /// end of the system prompt and the end of the last message. States are stored there, since a recurrent state can
-  /// only be taken over at a position where it was stored.
+  /// Checkpoint positions, ascending: a later prompt may repeat this one up to there and then differ. They
+  /// are the end of the system prompt and the end of the last message. States are stored there, since a
+  /// recurrent state can only be taken over at a position where it was stored.
   std::vector<std::size_t> marks = {};
 };
 

@@ -29,7 +29,8 @@ namespace mica::serve {
 /// Members of ServedModel: any thread; model(): one thread.
 class LoadedModel final : public ServedModel {
  public:
-  /// card: its numbers of the loaded model are filled in. bytes: from Plan::sequence_bytes of the same choices.
+  /// card: its numbers of the loaded model are filled in. bytes: from Plan::sequence_bytes of the same
+  /// choices.
   LoadedModel(Model model, ModelCard card, ChatFunctions chat, SequenceBytes bytes)
       : model_(std::move(model)), card_(std::move(card)), chat_(std::move(chat)), bytes_(std::move(bytes)) {
     const arch::Config& config = model_.config();
@@ -120,8 +121,7 @@ class LoadedModel final : public ServedModel {
       const text::TokenType type = vocabulary.type(id);
       if (type != text::TokenType::control && type != text::TokenType::user_defined) continue;
       const std::string_view text = vocabulary.text(id);
-      if (calls::is_mark(format, text))
-        out.marks.push_back({std::string(text), id, vocabulary.is_end(id)});
+      if (calls::is_mark(format, text)) out.marks.push_back({std::string(text), id, vocabulary.is_end(id)});
     }
     return out;
   }

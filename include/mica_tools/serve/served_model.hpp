@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of a loaded model that any thread may use: its texts become tokens where the request is read, so that
-// the thread that computes does nothing else.
+// The part of a loaded model that any thread may use: its texts become tokens where the request is read, so
+// that the thread that computes does nothing else.
 #pragma once
 
 #include "mica/base/token_id.hpp"
@@ -82,10 +82,10 @@ class ServedModel {
   [[nodiscard]] virtual std::string decode(std::span<const TokenId> tokens) const = 0;
   /// The bytes of one token, which may end within a character. Raises as decode().
   [[nodiscard]] virtual std::string piece(TokenId token) const = 0;
-  /// The vocabulary as constraints need it. The first call makes it, in about 0.2 s for 128,000 tokens; call it
-  /// where a request with a constraint is read. It is used only while the model is in memory.
+  /// The vocabulary as constraints need it. The first call makes it, in about 0.2 s for 128,000 tokens; call
+  /// it where a request with a constraint is read. It is used only while the model is in memory.
   [[nodiscard]] virtual std::shared_ptr<const constraint::TokenTrie> tokens() const = 0;
-  /// The first call finds it, in about 20 ms.
+  /// How the model writes calls. The first access takes about 20 ms.
   [[nodiscard]] virtual const ServedCalls& calls() const = 0;
 };
 

@@ -78,8 +78,8 @@ class CallArguments {
 
   /// The arguments of tool i, without the brackets around parameters.
   [[nodiscard]] ExprId of(std::size_t tool);
-  /// The texts of CallLanguageOptions::text_schema. Raises as of(); unsupported where the notation has another
-  /// spelling of JSON.
+  /// The texts of CallLanguageOptions::text_schema. Raises as of(); unsupported where the notation has
+  /// another spelling of JSON.
   [[nodiscard]] ExprId text();
   /// The rules that its expressions call.
   [[nodiscard]] std::unique_ptr<constraint::Rules> take_rules() { return std::move(rules_); }
