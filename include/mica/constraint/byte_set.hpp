@@ -31,6 +31,16 @@ class ByteSet {
     return static_cast<std::uint8_t>(word * 64 + static_cast<std::size_t>(std::countr_zero(words_[word])));
   }
 
+  /// The smallest byte in it that is `byte` or greater; 256 where there is none.
+  [[nodiscard]] constexpr unsigned at_least(unsigned byte) const noexcept {
+    for (std::size_t word = byte / 64; word < words_.size(); ++word) {
+      const std::uint64_t left =
+          words_[word] & (word == byte / 64 ? ~std::uint64_t{0} << (byte % 64) : ~std::uint64_t{0});
+      if (left != 0) return static_cast<unsigned>(word * 64) + static_cast<unsigned>(std::countr_zero(left));
+    }
+    return 256;
+  }
+
   constexpr ByteSet& operator|=(const ByteSet& other) noexcept {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
     return *this;
@@ -55,5 +65,8 @@ class ByteSet {
 };
 static_assert(ByteSet('a', 'c').edges().contains('a') && ByteSet('a', 'c').edges().contains('d') &&
               !ByteSet('a', 'c').edges().contains('b') && ByteSet(0, 255).edges().empty());
+static_assert(ByteSet('a', 'c').at_least(0) == 'a' && ByteSet('a', 'c').at_least('b') == 'b' &&
+              ByteSet('a', 'c').at_least('d') == 256 && ByteSet(255, 255).at_least(255) == 255 &&
+              ByteSet(0, 255).at_least(256) == 256);
 
 }  // namespace mica::constraint

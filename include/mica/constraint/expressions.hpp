@@ -673,8 +673,8 @@ inline bool Expressions::accepts_some(ExprId e) {
                " expressions did not tell whether patterns can match: simplify the patterns, or the "
                "combinations of them");
     const ByteSet borders = edges(found[at].e);
-    for (std::size_t byte = 256; byte-- > 0;) {
-      if (byte > 0 && !borders.contains(static_cast<std::uint8_t>(byte))) continue;
+    const std::size_t first = found.size();
+    for (unsigned byte = 0; byte < 256; byte = borders.at_least(byte + 1)) {
       const ExprId next = derivative(found[at].e, static_cast<std::uint8_t>(byte));
       if (next == ExprId::none || known_[index(next)] == accepts_none_known) continue;
       if (!seen.insert(index(next)).second) continue;
@@ -684,9 +684,9 @@ inline bool Expressions::accepts_some(ExprId e) {
           if (i == 0) return true;
         }
       }
-      open.push_back(found.size());
       found.push_back({next, at});
     }
+    for (std::size_t i = found.size(); i > first; --i) open.push_back(i - 1);
   }
   for (const Found& each : found) known_[index(each.e)] = accepts_none_known;
   return false;

@@ -55,6 +55,10 @@ class Recognizer {
     const std::uint32_t next = targets_[s.targets + classes_[s.classes].of[byte]];
     return next != unknown ? static_cast<StateId>(next) : compute(state, byte);
   }
+  /// The next byte after this one that may lead elsewhere, or 256: all bytes between lead where it does.
+  [[nodiscard]] unsigned next_edge(StateId state, unsigned byte) const noexcept {
+    return class_edges_[states_[index(state)].classes].at_least(byte + 1);
+  }
   /// Whether the text is one of the language.
   [[nodiscard]] bool accepts(StateId state) const noexcept { return states_[index(state)].accepts; }
   /// The byte that every longer text has next; nothing where there are several, or none.

@@ -15,6 +15,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/base/token_id.hpp"
+#include "mica/constraint/byte_set.hpp"
 #include "mica/constraint/token_mask.hpp"
 #include "mica/text/concept.hpp"
 #include "mica/text/utf8.hpp"
@@ -70,27 +71,33 @@ class Trie {
 /// Tokens that consist of characters of one kind, as masks; and all others.
 class Slice {
  public:
-  static constexpr std::size_t max_characters = 32;  // of a token that is counted; longer ones count as this
+  static constexpr std::size_t max_characters = 32;   // of a token that is counted; longer ones count as this
+  static constexpr std::size_t some_characters = 16;  // which few tokens exceed
 
   /// member: whether a code point belongs to it.
   Slice(std::span<const TokenBytes> tokens, std::size_t n_vocab, bool (*member)(std::uint32_t));
 
-  [[nodiscard]] bool contains(std::uint32_t code_point) const noexcept { return member_(code_point); }
+  /// The bytes of its characters that have one.
+  [[nodiscard]] const ByteSet& ascii() const noexcept { return ascii_; }
+  [[nodiscard]] bool has_more_than_ascii() const noexcept { return member_(0x80); }
   /// Tokens of n or fewer characters of the slice, and no other ones. n <= max_characters, which is all.
   [[nodiscard]] const TokenMask& up_to(std::size_t n) const noexcept { return masks_[n]; }
   /// Tokens with n characters of the slice and then something else, without these characters.
   [[nodiscard]] const Trie& after(std::size_t n) const noexcept { return rest_[n]; }
   /// All tokens but those that consist of characters of the slice, whole.
   [[nodiscard]] const Trie& others() const noexcept { return others_; }
+  /// Tokens of more than some_characters of the slice, and no other ones, whole.
+  [[nodiscard]] const Trie& longer() const noexcept { return longer_; }
   /// Tokens with max_characters of the slice or more, whole: for places that count characters.
   [[nodiscard]] const Trie& long_tokens() const noexcept { return long_; }
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   bool (*member_)(std::uint32_t);
+  ByteSet ascii_;
   std::vector<TokenMask> masks_;  // [max_characters + 1]
   std::array<Trie, max_characters + 1> rest_;
-  Trie long_, others_;
+  Trie longer_, long_, others_;
 };
 
 /// The vocabulary of a model as grammars need it. Immutable: for any number of threads.
@@ -220,7 +227,10 @@ struct Character {
 inline Slice::Slice(std::span<const TokenBytes> tokens, std::size_t n_vocab, bool (*member)(std::uint32_t))
     : member_(member), masks_(max_characters + 1, TokenMask(n_vocab)) {
   std::array<std::vector<TokenBytes>, max_characters + 1> rest;
-  std::vector<TokenBytes> long_tokens, others;
+  for (std::uint8_t byte = 0; byte < 0x80; ++byte) {
+    if (member(byte)) ascii_.insert(byte);
+  }
+  std::vector<TokenBytes> longer, long_tokens, others;
   for (const TokenBytes& token : tokens) {
     std::string_view left = token.bytes;
     if (left.empty() || left.size() > Trie::max_bytes) continue;
@@ -234,6 +244,7 @@ inline Slice::Slice(std::span<const TokenBytes> tokens, std::size_t n_vocab, boo
     if (n == max_characters) long_tokens.push_back(token);
     if (left.empty()) {
       masks_[n].insert(token.id);
+      if (n > some_characters) longer.push_back(token);
     } else {
       rest[n].push_back({token.id, std::string(left)});
       others.push_back(token);
@@ -241,12 +252,13 @@ inline Slice::Slice(std::span<const TokenBytes> tokens, std::size_t n_vocab, boo
   }
   for (std::size_t n = 1; n <= max_characters; ++n) masks_[n] |= masks_[n - 1];
   for (std::size_t n = 0; n <= max_characters; ++n) rest_[n] = Trie(std::move(rest[n]));
+  longer_ = Trie(std::move(longer));
   long_ = Trie(std::move(long_tokens));
   others_ = Trie(std::move(others));
 }
 
 inline std::size_t Slice::bytes() const noexcept {
-  std::size_t sum = long_.bytes() + others_.bytes();
+  std::size_t sum = longer_.bytes() + long_.bytes() + others_.bytes();
   for (const TokenMask& mask : masks_) sum += mask.words().size_bytes();
   for (const Trie& trie : rest_) sum += trie.bytes();
   return sum;

@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ namespace mica::constraint::detail {
 class MaskMaker {
  public:
   static constexpr std::size_t kept_masks = 32;
+  static constexpr std::size_t max_searched = 80;  // states, for one mask
 
   MaskMaker(std::shared_ptr<const TokenTrie> tokens, Language language, const Limits& limits,
             budget::Ledger* ledger)
@@ -73,6 +75,10 @@ class MaskMaker {
                ledger->left(), ": give it more, or the grammar a smaller limit");
     return *std::move(booking);
   }
+
+  /// Texts of a slice's characters that can follow, whichever they are: those of Slice::some_characters, or all.
+  enum class Taken : std::uint8_t { few, some, all };
+
   void fill(StateId state, TokenMask& mask);
   [[nodiscard]] bool fill_by_likeness(StateId state, TokenMask& mask);
   void correct(StateId state, StateId like, TokenMask& mask);
@@ -83,7 +89,7 @@ class MaskMaker {
   [[nodiscard]] bool no_character(StateId state, const Slice& slice);
   template <class F>
   [[nodiscard]] bool for_each_next(StateId state, const Slice& slice, F&& f);
-  [[nodiscard]] bool takes_all(StateId state, const Slice& slice);
+  [[nodiscard]] Taken takes(StateId state, const Slice& slice);
   [[nodiscard]] bool continues(std::string_view text, StateId state);
   [[nodiscard]] std::vector<TokenId> tokens_of(std::string_view text);
 
@@ -95,7 +101,7 @@ class MaskMaker {
   std::string failure_;
   std::vector<std::pair<StateId, TokenMask>> masks_;  // kept_masks at most, the oldest is replaced
   std::size_t next_mask_ = 0;
-  std::unordered_map<StateId, bool> takes_all_;
+  std::unordered_set<StateId> takes_all_;
   std::unordered_map<std::uint64_t, StateId> uniform_;             // by state and slice
   std::array<StateId, Trie::max_bytes + 1> path_{}, like_path_{};  // of a walk, by depth
 };
@@ -123,12 +129,14 @@ inline void MaskMaker::fill(StateId state, TokenMask& mask) {
   if (!recognizer_.can_continue(state)) return;
   if (fill_by_slice(state, 0, mask) || fill_by_likeness(state, mask)) return;
   const Slice& text = tokens_->slices()[0];
-  if (takes_all(state, text)) {
-    mask |= text.up_to(Slice::max_characters);
-    walk(text.others(), state, mask);
-  } else if (!fill_by_slice(state, 1, mask)) {
-    walk(tokens_->all(), state, mask);
+  const Taken taken = takes(state, text);
+  if (taken == Taken::few) {
+    if (!fill_by_slice(state, 1, mask)) walk(tokens_->all(), state, mask);
+    return;
   }
+  mask |= text.up_to(taken == Taken::all ? Slice::max_characters : Slice::some_characters);
+  walk(text.others(), state, mask);
+  if (taken == Taken::some) walk(text.longer(), state, mask);
 }
 
 /// A place where most characters lead to one state that is for free text: the first character of a name of
@@ -245,13 +253,13 @@ inline StateId MaskMaker::find_uniform(StateId state, const Slice& slice) {
 template <class F>
 bool MaskMaker::for_each_next(StateId state, const Slice& slice, F&& f) {
   StateId before = StateId::dead;
-  for (std::uint8_t byte = 0; byte < 0x80; ++byte) {
-    if (!slice.contains(byte)) continue;
-    const StateId next = recognizer_.step(state, byte);
+  for (unsigned byte = slice.ascii().at_least(0); byte < 256;
+       byte = slice.ascii().at_least(recognizer_.next_edge(state, byte))) {
+    const StateId next = recognizer_.step(state, static_cast<std::uint8_t>(byte));
     if (next == StateId::dead || (next != before && !f(next))) return false;
     before = next;
   }
-  if (!slice.contains(0x80)) return true;
+  if (!slice.has_more_than_ascii()) return true;
   // The well-formed sequences of Unicode 15, table 3-7, without U+2028 and U+2029: ranges of each byte.
   struct Sequence {
     std::array<std::uint8_t, 4> first, last;
@@ -275,7 +283,7 @@ bool MaskMaker::for_each_next(StateId state, const Slice& slice, F&& f) {
     for (std::size_t i = 0; i < s.size; ++i) {
       next.clear();
       for (const StateId each : at) {
-        for (unsigned byte = s.first[i]; byte <= s.last[i]; ++byte) {
+        for (unsigned byte = s.first[i]; byte <= s.last[i]; byte = recognizer_.next_edge(each, byte)) {
           const StateId after = recognizer_.step(each, static_cast<std::uint8_t>(byte));
           if (after == StateId::dead) return false;
           if (std::find(next.begin(), next.end(), after) == next.end()) next.push_back(after);
@@ -290,36 +298,38 @@ bool MaskMaker::for_each_next(StateId state, const Slice& slice, F&& f) {
   return true;
 }
 
-/// Whether any number of characters of the slice can follow, whichever they are. A search over the states
-/// after them; what it finds is kept.
-inline bool MaskMaker::takes_all(StateId state, const Slice& slice) {
-  static constexpr std::size_t max_states = 80;
-  const auto known = takes_all_.find(state);
-  if (known != takes_all_.end()) return known->second;
+/// Which texts of the slice's characters can follow, whichever they are. A search over the states after them,
+/// by one more character each round. It gives up where it would make many states.
+inline MaskMaker::Taken MaskMaker::takes(StateId state, const Slice& slice) {
+  if (takes_all_.contains(state)) return Taken::all;
+  const std::size_t before = recognizer_.size();
   std::vector<StateId> found = {state};
-  bool all = true;
-  for (std::size_t i = 0; i < found.size() && all; ++i) {
-    all = for_each_next(found[i], slice, [&](StateId next) {
-      const auto other = takes_all_.find(next);
-      if (other != takes_all_.end()) return other->second;
-      if (std::find(found.begin(), found.end(), next) == found.end()) found.push_back(next);
-      return found.size() <= max_states;
-    });
+  const auto follow = [&](StateId next) {
+    if (!takes_all_.contains(next) && std::find(found.begin(), found.end(), next) == found.end())
+      found.push_back(next);
+    return found.size() <= max_searched && recognizer_.size() - before <= max_searched;
+  };
+  std::size_t at = 0;
+  for (std::size_t n = 0; n < Slice::some_characters && at < found.size(); ++n) {
+    for (const std::size_t end = found.size(); at < end; ++at) {
+      if (!for_each_next(found[at], slice, follow)) return Taken::few;
+    }
   }
-  if (!all) found.resize(1);
-  for (const StateId each : found) takes_all_.emplace(each, all);
-  return all;
+  if (at < found.size()) return Taken::some;
+  takes_all_.insert(found.begin(), found.end());
+  return Taken::all;
 }
 
 /// Whether no character of the slice can follow.
 inline bool MaskMaker::no_character(StateId state, const Slice& slice) {
-  for (unsigned byte = 0; byte < 0x80; ++byte) {
-    if (slice.contains(byte) && recognizer_.step(state, static_cast<std::uint8_t>(byte)) != StateId::dead)
-      return false;
+  const auto can = [&](unsigned byte) {
+    return recognizer_.step(state, static_cast<std::uint8_t>(byte)) != StateId::dead;
+  };
+  for (unsigned byte = slice.ascii().at_least(0); byte < 256; byte = slice.ascii().at_least(byte + 1)) {
+    if (can(byte)) return false;
   }
-  if (!slice.contains(0x80)) return true;
-  for (unsigned byte = 0xC2; byte <= 0xF4; ++byte) {
-    if (recognizer_.step(state, static_cast<std::uint8_t>(byte)) != StateId::dead) return false;
+  for (unsigned byte = 0xC2; byte <= 0xF4 && slice.has_more_than_ascii(); ++byte) {
+    if (can(byte)) return false;
   }
   return true;
 }
