@@ -35,6 +35,9 @@ enum class ExprId : std::uint32_t {
 };
 /// A rule, whose body a Rules object knows.
 enum class RuleId : std::uint32_t {};
+namespace detail {
+class FarCounts;
+}
 
 /// A text, and what follows it.
 struct Branch {
@@ -115,6 +118,7 @@ class Expressions {
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
+  friend class detail::FarCounts;  // which reads expressions
   enum class Kind : std::uint8_t {
     none,
     empty,

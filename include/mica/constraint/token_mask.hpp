@@ -42,6 +42,12 @@ class TokenMask {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
     return *this;
   }
+  /// Keeps the tokens of another set of the same size.
+  TokenMask& operator&=(const TokenMask& other) noexcept {
+    MICA_ASSERT(other.size_ == size_);
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
+    return *this;
+  }
   /// The number of tokens in it.
   [[nodiscard]] std::size_t count() const noexcept {
     std::size_t n = 0;

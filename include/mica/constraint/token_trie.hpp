@@ -135,6 +135,10 @@ class TokenTrie {
   [[nodiscard]] std::vector<TokenId> tokens_of(std::string_view text) const;
   [[nodiscard]] const Trie& all() const noexcept { return all_; }
   [[nodiscard]] std::span<const Slice> slices() const noexcept { return slices_; }
+  /// Tokens of short_bytes or fewer, and those that end a text; all others.
+  static constexpr std::size_t short_bytes = 16;
+  [[nodiscard]] const TokenMask& short_tokens() const noexcept { return short_tokens_; }
+  [[nodiscard]] const Trie& long_tokens() const noexcept { return long_tokens_; }
   /// Bytes held.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
@@ -163,7 +167,8 @@ class TokenTrie {
   std::optional<TokenId> end_;
   std::string bytes_;
   std::vector<std::uint32_t> offsets_;  // [n_vocab + 1]
-  Trie all_;
+  Trie all_, long_tokens_;
+  TokenMask short_tokens_;
   std::vector<Slice> slices_;
 };
 
@@ -281,6 +286,17 @@ inline TokenTrie::TokenTrie(std::vector<TokenBytes> tokens, std::size_t n_vocab,
   std::erase_if(tokens, [&](const TokenBytes& token) { return is_end(token.id); });
   slices_.emplace_back(tokens, n_vocab, &detail::is_string_character);
   slices_.emplace_back(tokens, n_vocab, &detail::is_letter_or_digit);
+  short_tokens_ = TokenMask(n_vocab);
+  for (const TokenId id : ends_) short_tokens_.insert(id);
+  std::vector<TokenBytes> long_tokens;
+  for (const TokenBytes& token : tokens) {
+    if (token.bytes.size() > short_bytes) {
+      long_tokens.push_back(token);
+    } else {
+      short_tokens_.insert(token.id);
+    }
+  }
+  long_tokens_ = Trie(std::move(long_tokens));
   all_ = Trie(std::move(tokens));
 }
 
@@ -339,7 +355,7 @@ inline std::vector<TokenId> TokenTrie::tokens_of(std::string_view text) const {
 }
 
 inline std::size_t TokenTrie::bytes() const noexcept {
-  std::size_t sum = bytes_.capacity() + offsets_.capacity() * 4 + all_.bytes();
+  std::size_t sum = bytes_.capacity() + offsets_.capacity() * 4 + all_.bytes() + long_tokens_.bytes();
   for (const Slice& slice : slices_) sum += slice.bytes();
   return sum;
 }

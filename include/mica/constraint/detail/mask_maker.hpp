@@ -7,6 +7,7 @@
 #include "mica/base/error.hpp"
 #include "mica/budget/account.hpp"
 #include "mica/budget/ledger.hpp"
+#include "mica/constraint/detail/far_counts.hpp"
 #include "mica/constraint/recognizer.hpp"
 #include "mica/constraint/token_mask.hpp"
 #include "mica/constraint/token_trie.hpp"
@@ -39,7 +40,8 @@ class MaskMaker {
         limits_(limits),
         booked_(booked(ledger, limits.max_bytes)),
         language_(std::move(language)),
-        recognizer_(language_, limits) {}
+        recognizer_(language_, limits),
+        far_(*language_.expressions) {}
 
   [[nodiscard]] Recognizer& recognizer() noexcept { return recognizer_; }
   [[nodiscard]] const TokenTrie& tokens() const noexcept { return *tokens_; }
@@ -98,6 +100,7 @@ class MaskMaker {
   alloc::Booking booked_;  // of the limit
   Language language_;
   Recognizer recognizer_;
+  FarCounts far_;
   std::string failure_;
   std::vector<std::pair<StateId, TokenMask>> masks_;  // kept_masks at most, the oldest is replaced
   std::size_t next_mask_ = 0;
@@ -128,6 +131,15 @@ inline void MaskMaker::fill(StateId state, TokenMask& mask) {
   }
   if (!recognizer_.can_continue(state)) return;
   if (fill_by_slice(state, 0, mask) || fill_by_likeness(state, mask)) return;
+  // Short tokens of a place whose counts end far away are those of all such places.
+  const StateId near =
+      recognizer_.mapped(state, [&](ExprId e) { return far_.without(e, TokenTrie::short_bytes); });
+  if (near != state) {
+    mask |= this->mask(near);
+    mask &= tokens_->short_tokens();
+    walk(tokens_->long_tokens(), state, mask);
+    return;
+  }
   const Slice& text = tokens_->slices()[0];
   const Taken taken = takes(state, text);
   if (taken == Taken::few) {
