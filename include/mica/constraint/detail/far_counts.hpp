@@ -41,12 +41,14 @@ class FarCounts {
   [[nodiscard]] ExprId of_repeat(ExprId e, std::uint32_t n);
   [[nodiscard]] ExprId of_both(ExprId e, std::uint32_t n);
   [[nodiscard]] std::uint32_t rest(ExprId e);
+  [[nodiscard]] std::uint32_t shortest(ExprId e);
   [[nodiscard]] bool within(ExprId a, ExprId b);
 
   Expressions& x_;
   std::unordered_map<std::uint64_t, ExprId> found_;  // by expression and n
   std::unordered_map<std::uint64_t, bool> within_;   // by both
   std::unordered_map<ExprId, std::uint32_t> rest_;
+  std::vector<std::uint32_t> shortest_;  // of each node, unlimited: not known
 };
 
 inline ExprId FarCounts::without(ExprId e, std::uint32_t n) {
@@ -89,7 +91,7 @@ inline ExprId FarCounts::of_chain(ExprId e, std::uint32_t n) {
     if (x_.has_calls(head)) break;
     heads.push_back(without(head, n));
     e = static_cast<ExprId>(x_.node(e).b);
-    const std::uint32_t least = x_.shortest(head);
+    const std::uint32_t least = shortest(head);
     if (least >= left) break;
     left -= least;
   }
@@ -102,7 +104,7 @@ inline ExprId FarCounts::of_chain(ExprId e, std::uint32_t n) {
 inline ExprId FarCounts::of_repeat(ExprId e, std::uint32_t n) {
   const Expressions::Node node = x_.node(e);
   const auto inner = static_cast<ExprId>(node.a);
-  const std::uint32_t most = n / std::max<std::uint32_t>(1, x_.shortest(inner)) + 1;
+  const std::uint32_t most = n / std::max<std::uint32_t>(1, shortest(inner)) + 1;
   return x_.repeat(without(inner, n), std::min(node.min, most), node.max >= most ? unlimited : node.max);
 }
 
@@ -134,10 +136,10 @@ inline std::uint32_t FarCounts::rest(ExprId e) {
       out = 1;
       break;
     case Kind::cat:
-      out = std::max<std::uint64_t>(std::uint64_t{rest(a)} + x_.shortest(b), rest(b));
+      out = std::max<std::uint64_t>(std::uint64_t{rest(a)} + shortest(b), rest(b));
       break;
     case Kind::repeat:
-      out = rest(a) + std::uint64_t{node.min} * x_.shortest(a);
+      out = rest(a) + std::uint64_t{node.min} * shortest(a);
       break;
     case Kind::alt:
       for (std::uint32_t i = 0; i < node.b; ++i)
@@ -147,7 +149,7 @@ inline std::uint32_t FarCounts::rest(ExprId e) {
       for (std::uint32_t i = node.a; i < node.b; ++i) {
         const auto branch = x_.branches_[i];
         out = std::max<std::uint64_t>(
-            {out, std::uint64_t{branch.size} - node.min + x_.shortest(branch.then), rest(branch.then)});
+            {out, std::uint64_t{branch.size} - node.min + shortest(branch.then), rest(branch.then)});
       }
       break;
     case Kind::empty:
@@ -187,6 +189,46 @@ inline bool FarCounts::within(ExprId a, ExprId b) {
   if (!all) return within_[key(a, b)] = false;
   for (const auto& [p, q] : found) within_[key(p, q)] = true;
   return true;
+}
+
+/// A lower bound of the bytes of an accepted text; of an expression without calls.
+inline std::uint32_t FarCounts::shortest(ExprId e) {
+  if (x_.nullable(e)) return 0;
+  const auto place = [](ExprId at) { return static_cast<std::size_t>(at); };
+  shortest_.resize(x_.nodes_.size(), unlimited);
+  if (shortest_[place(e)] != unlimited) return shortest_[place(e)];
+  const Expressions::Node n = x_.node(e);
+  std::uint64_t out = 1;
+  switch (n.kind) {
+    case Kind::cat:
+      out = 0;
+      for (ExprId at = e;; at = static_cast<ExprId>(x_.node(at).b)) {
+        const bool more = x_.node(at).kind == Kind::cat && shortest_[place(at)] == unlimited;
+        out += shortest(more ? static_cast<ExprId>(x_.node(at).a) : at);
+        if (!more) break;
+      }
+      break;
+    case Kind::repeat:
+      out = std::uint64_t{n.min} * shortest(static_cast<ExprId>(n.a));
+      break;
+    case Kind::table:
+      out = unlimited;
+      for (std::uint32_t i = n.a; i < n.b; ++i)
+        out = std::min<std::uint64_t>(out, x_.branches_[i].size - n.min + shortest(x_.branches_[i].then));
+      break;
+    case Kind::alt:
+      out = unlimited;
+      for (const std::uint32_t part : x_.list(n))
+        out = std::min<std::uint64_t>(out, shortest(static_cast<ExprId>(part)));
+      break;
+    case Kind::both:
+      for (const std::uint32_t part : x_.list(n))
+        out = std::max<std::uint64_t>(out, shortest(static_cast<ExprId>(part)));
+      break;
+    default:
+      break;
+  }
+  return shortest_[place(e)] = static_cast<std::uint32_t>(std::min<std::uint64_t>(out, unlimited - 1));
 }
 
 }  // namespace mica::constraint::detail
