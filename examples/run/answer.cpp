@@ -116,6 +116,11 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
     end_thoughts();
     throw;
   }
+  const bool is_cut = result_.reason == StopReason::length || result_.reason == StopReason::context_full;
+  if (constraint && is_cut)
+    note(verb_,
+         "mica: the answer was cut off at its maximum of tokens, so that it is not a whole text of the "
+         "constraint; a larger -n, or a maximum of lengths and numbers in the schema, lets it end");
   const auto& tokens = result_.tokens;
   unfed_.assign(tokens.end() - static_cast<std::ptrdiff_t>(result_.unfed), tokens.end());
 }

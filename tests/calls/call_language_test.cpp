@@ -249,6 +249,31 @@ TEST_CASE("choices: calls that are required, a single call, no call, text before
   }
 }
 
+TEST_CASE("strings do not contain the text that ends answers, and thoughts need a template that has them") {
+  CallFormat format;
+  CallLanguageOptions options;
+  options.stop = "<|im_end|>";
+  options.schema.whitespace = schema::Whitespace::compact;
+  const std::string list = R"([{"name":"f","parameters":{"properties":{"a":{"type":"string"}}}}])";
+  LanguageTexts texts(calls::call_language(format, list, options));
+  CHECK(texts.has(written_calls(format, {{"f", R"({"a":"<|im_en"})"}})));
+  CHECK_FALSE(texts.has(written_calls(format, {{"f", R"({"a":"<|im_end|>"})"}})));
+  CHECK(texts.has(with_thoughts(format, "Yes.")));
+  const std::string fixed =
+      R"({"name":"f","parameters":{"properties":{"a":{"const":"x<|im_end|>"}},"required":["a"]}})";
+  CHECK_THROWS_AS(calls::call_language(format, "[" + fixed + "]", options), Error);
+  CHECK_THROWS_AS(calls::call_language(format, R"([{"name":"<|im_end|>"}])", options), Error);
+  options.text_schema = R"({"type":"string"})";
+  LanguageTexts alone(calls::call_language(format, "[]", options));
+  CHECK(alone.has(R"("a<|im_en")"));
+  CHECK_FALSE(alone.has(R"("a<|im_end|>")"));
+  format.may_think = false;
+  options.text_schema.clear();
+  options.choice = ToolChoice::required;
+  LanguageTexts plain(calls::call_language(format, list, options));
+  CHECK_FALSE(plain.begins("<think>"));
+}
+
 TEST_CASE("an answer has a maximum of calls") {
   const CallFormat format;
   CallLanguageOptions options;

@@ -192,6 +192,8 @@ TEST_CASE("a template that writes calls in a known format leads back to it") {
 TEST_CASE("a template that cannot be rendered has the format whose marks are in its text") {
   CHECK(find_call_format("{{ 1").family == "hermes");
   CHECK(find_call_format("").family == "hermes");
+  CHECK_FALSE(find_call_format("").may_think);
+  CHECK(find_call_format("{{ messages[0].content }}<think></think>").may_think);
   CHECK(find_call_format("{{ raise_exception('no') }}<|tool_call_begin|>").family == "kimi-k2");
   CHECK(find_call_format("List of tools: <|tool_list_start|>{{ messages[0].content }}").family == "lfm2");
   CHECK(find_call_format("<|channel|><|message|><|start|>").has_channels);

@@ -231,6 +231,16 @@ TEST_CASE("what is not enforced is refused with its keyword and place") {
   CHECK(contains(refusal(R"({"$ref":"#/$defs/none"})"), "'$ref'"));
 }
 
+TEST_CASE("many 'contains' of one array are refused before their subsets are tried") {
+  for (const int n : {7, 15, 30, 200}) {
+    std::string all;
+    for (int i = 0; i < n; ++i)
+      all += (i > 0 ? "," : "") + std::string(R"({"contains":{"const":)") + std::to_string(i) + "}}";
+    CHECK(contains(refusal(R"({"type":"array","allOf":[)" + all + "]}"), "more than 6"));
+    CHECK(contains(refusal(R"({"properties":{"a":{"type":"array","allOf":[)" + all + "]}}}"), "more than 6"));
+  }
+}
+
 TEST_CASE("hostile schemas end with a sentence") {
   std::string any = R"({"allOf":[)";
   for (int i = 0; i < 40; ++i)

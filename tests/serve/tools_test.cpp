@@ -181,6 +181,21 @@ TEST_CASE("an answer that is cut off within a call says so") {
   CHECK(choice["message"]["tool_calls"][0]["function"]["arguments"] == "{\"city\": \"B");
 }
 
+TEST_CASE("an answer that is cut off within a mark has no part of it") {
+  for (std::size_t size = 0; size < 60; ++size) {
+    CAPTURE(size);
+    Server server(answer_text.substr(answer_text.find('<'), size));
+    server.service.script.back() = FakeService::ended(StopReason::length);
+    const Json message = json_of(server.ask(
+        "/v1/chat/completions", hi + openai_tools + R"(,"tool_choice":"required")"))["choices"][0]["message"];
+    CHECK((message["content"].is_null() || message["content"] == ""));
+    Server automatic("So: " + answer_text.substr(answer_text.find('<'), size));
+    const Json text =
+        json_of(automatic.ask("/v1/chat/completions", hi + openai_tools))["choices"][0]["message"];
+    CHECK(text["content"].get<std::string>().find("<t") == std::string::npos);
+  }
+}
+
 TEST_CASE("thoughts, text and calls are apart; without a place of their own, thoughts stay in the text") {
   const std::string text = "Hm.</think>\n" + answer_text;
   const std::string think = R"(,"chat_template_kwargs":{"enable_thinking":true})";

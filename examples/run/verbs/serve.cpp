@@ -160,6 +160,7 @@ int Serve::run() {
   scheduler_.on_ended = [this](const serve::AnswerNote& note) { log_answer(web_.log, note); };
   listen_.socket = inherited_socket();
   const auto ledger = std::make_shared<budget::Ledger>(budget());
+  scheduler_.constraint_bytes = std::min(scheduler_.constraint_bytes, ledger->left() / 8);
   FileLoader loader(*this, scheduler_.parallel, cards.size() > 1);
   const std::string first = cards.front().id;
   serve::Scheduler scheduler(std::move(cards), loader, ledger, scheduler_);

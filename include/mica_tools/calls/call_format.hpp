@@ -80,6 +80,8 @@ struct CallFormat {
   ThoughtMarks thoughts = {"<think>", "</think>"};
   std::vector<std::string> around_text = {};  // marks around the answer's text, which are no part of it
   std::string prompt_end = {};                // the part of call_open that the prompt ends with
+  bool may_think =
+      true;  // false: the template has no marks of thoughts, so that answers do not begin with them
   bool prompt_opens_thoughts = false;  // the prompt ends with thoughts.open, if thinking is not disabled
   std::size_t id_bytes = 0;            // the length of an id that the template takes; 0: any
   bool is_parallel = true;             // an answer may have several calls

@@ -83,7 +83,8 @@ class CallLanguage {
 
   /// Sets the text to that of a schema without tools.
   [[nodiscard]] std::unique_ptr<constraint::Rules> rules_of_text() {
-    auto rules = std::make_unique<schema::JsonRules>(options_.text_schema, x_, options_.schema);
+    auto rules = std::make_unique<schema::JsonRules>(options_.text_schema, x_, options_.schema,
+                                                     schema::Spelling{.excluded = options_.stop});
     text_ = rules->spaced(rules->texts(rules->document().root()));
     return rules;
   }
@@ -132,7 +133,8 @@ class CallLanguage {
     if (ends_with(format_.prompt_end)) return begun_answer();
     const bool is_open = ends_with(trimmed(thoughts.open));
     const ExprId plain = without_thoughts(false);
-    if (!is_open && (!options_.thoughts || thoughts.open.empty())) return plain;
+    const bool may_think = options_.thoughts && format_.may_think && !thoughts.open.empty();
+    if (!is_open && !may_think) return plain;
     const ExprId thinking = x_.cat(texts_.thoughts(), without_thoughts(true));
     return is_open ? thinking : x_.alt(plain, x_.cat(texts_.mark(thoughts.open), thinking));
   }

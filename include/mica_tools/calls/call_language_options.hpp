@@ -35,6 +35,8 @@ struct CallLanguageOptions {
   /// Text may come before calls. Unset: only with ToolChoice::automatic and without text_schema.
   std::optional<bool> text_first = {};
   std::string_view prompt = {};  // the text that the answer continues, as for CallParser
+  /// A text at which generation stops. Strings in JSON do not contain it.
+  std::string stop = {};
   /// Texts of the vocabulary's control and user-defined tokens, as for call_parts(): at least those for which
   /// is_mark() is true.
   std::span<const std::string_view> tokens = {};

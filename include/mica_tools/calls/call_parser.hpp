@@ -43,6 +43,8 @@ class CallParser {
   /// tools: those that may be called; without tools nothing is a call. A call of another tool is one too, but
   /// not in formats without a mark, such as [name(key=1)], where any text could look so.
   /// prompt: the text that the model continues; it may have opened thoughts.
+  explicit CallParser(CallFormat&& format, std::span<const ToolTypes> tools = {},
+                      std::string_view prompt = {}) = delete;  // it must outlive the parser
   explicit CallParser(const CallFormat& format, std::span<const ToolTypes> tools = {},
                       std::string_view prompt = {})
       : format_(format), tools_(tools), stops_(detail::space) {
@@ -149,8 +151,8 @@ class CallParser {
     begin_call(std::move(opening), events);
     return Match::yes;
   }
-  /// Whether the end of the answer, where a call may begin, is no text: it has the first mark of a call, or
-  /// follows a call.
+  /// Whether the end of the answer, where a call may begin, is no text: it has two bytes or more of the first
+  /// mark of a call, or follows a call.
   [[nodiscard]] bool is_cut_call(std::size_t first) const {
     if (!is_over_ || !is_marked_ || (is_begin_ && calls_ > 0)) return is_over_;
     const auto begins = [&](std::string_view mark) {
@@ -158,7 +160,8 @@ class CallParser {
       if (mark.empty()) return false;
       if (const std::size_t size = detail::unit_size(mark); size > 1) mark = mark.substr(0, size);
       std::size_t next = first;
-      return detail::match(held_, next, mark) == Match::yes;
+      const Match here = detail::match(held_, next, mark);
+      return here == Match::yes || (here == Match::more && held_.size() > first + 1);
     };
     return begins(format_.list_open + format_.call_open) || begins(format_.also_opens);
   }

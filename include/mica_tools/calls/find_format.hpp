@@ -148,12 +148,17 @@ inline void add_known(CallFormat& format, const CallFormat& known) {
   TemplateCalls out{format_of_marks(chat_template)};
   CallFormat& format = out.format;
   if (format.thoughts.open == "<think>") format.thoughts = detail::thoughts_of(chat_template);
+  const auto thinks = [&] {
+    return chat_template.find(detail::trimmed(format.thoughts.open)) != chat_template.npos;
+  };
+  format.may_think = format.has_channels || thinks();
   try {
     const detail::SampleTemplate sample(chat_template);
     if (!format.has_channels) {  // whose headers have their fields in any order
       if (auto learned = detail::learn_from(sample, format.thoughts)) {
         detail::add_known(*learned, format);
         format = *std::move(learned);
+        format.may_think = thinks();
       }
       const std::string prompt = sample.prompt();
       if (!prompt.ends_with(format.prompt_end)) format.prompt_end.clear();

@@ -10,11 +10,18 @@
 namespace mica::calls {
 
 struct TemplateCalls {
-  CallFormat format = {};        // of answers
+  CallFormat format = plain();   // of answers
   bool lists_tools = false;      // it writes the tools of a request
   bool writes_calls = false;     // it writes the calls of earlier answers
   bool writes_results = false;   // it writes messages of the role tool
   text::CallValues values = {};  // how it takes calls
+
+  /// The format for a model without a template: that of Hermes, without thoughts.
+  static CallFormat plain() {
+    CallFormat out;
+    out.may_think = false;
+    return out;
+  }
 };
 
 }  // namespace mica::calls

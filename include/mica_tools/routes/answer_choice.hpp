@@ -130,7 +130,8 @@ inline void read_tools(Fields& fields, AnswerChoice& out) {
       refuse_field(named.place("type"), join("found '", escaped(type, 40), "', supported: function"),
                    Cause::option);
     const Json* const inner = named.find("function");
-    Fields function(inner != nullptr ? *inner : *choice, named.place("function"));
+    Fields function(inner != nullptr ? *inner : *choice,
+                    inner != nullptr ? named.place("function") : fields.place("tool_choice"));
     function.accept("type");
     choose_tool(out, function.need_text("name"), fields.place("tool_choice"));
     function.refuse_others();
@@ -152,8 +153,10 @@ inline void read_tools(Fields& fields, AnswerChoice& out) {
   job.prompt = job.model->prompt(conversation);
   if (choice.tools.empty() && choice.schema.empty()) return nullptr;
   const ServedCalls& served = job.model->calls();
-  auto reading =
-      std::make_shared<CallReading>(CallReading{served.its.format, calls::tools_of_json(choice.tools)});
+  using calls::ToolChoice;
+  const bool has_text = choice.choice == ToolChoice::automatic || choice.choice == ToolChoice::none;
+  auto reading = std::make_shared<CallReading>(
+      CallReading{served.its.format, calls::tools_of_json(choice.tools), has_text});
   const calls::CallFormat& format = reading->format;
 
   const auto tokens = job.model->tokens();
@@ -175,12 +178,9 @@ inline void read_tools(Fields& fields, AnswerChoice& out) {
     return mark == served.marks.end() || mark->is_end ? std::string()
                                                       : std::string(tokens->bytes_of(mark->id));
   };
-  // A model that was not trained to think is not to begin with it.
-  const bool may_think =
-      format.has_channels ||
-      job.model->card().chat_template.find(calls::detail::trimmed(format.thoughts.open)) != std::string::npos;
-  options.thoughts = conversation.thinking.value_or(true) && may_think;
-  options.schema.max_expression_bytes = max_language_bytes;
+  options.thoughts = conversation.thinking.value_or(true);
+  options.stop = job.prompt.stop;
+  bound(options.schema);
   if (choice.tools.empty())
     options.schema.whitespace = schema::Whitespace::compact, options.schema.unlisted_members = true;
   constrain(job, choice.tools.empty() ? choice.schema_place : "tools", [&] {

@@ -19,6 +19,12 @@ namespace mica::serve {
 inline constexpr std::size_t max_language_bytes = std::size_t{8}
                                                   << 20;  // of a compiled grammar, in the queue
 
+/// Limits of the schemas of one request, whose compilation no budget has.
+inline void bound(schema::SchemaOptions& options) noexcept {
+  options.max_expression_bytes = max_language_bytes;
+  options.max_needs = 20'000;  // of some hundred bytes to 2 kB each
+}
+
 /// Gives a job the constraint of a language. Raises Refusal where it has one, naming the field, and for what
 /// `make` raises: option for what is not supported, else invalid.
 template <class MakeLanguage>
@@ -28,7 +34,9 @@ void constrain(Job& job, const std::string& place, MakeLanguage&& make) {
     job.constraint = constraint_of(make());
   } catch (const Error& error) {
     const bool unsupported = error.code() == ErrorCode::unsupported;
-    refuse_field(place, error.message(), unsupported ? Cause::option : Cause::invalid);
+    std::string message = error.message();
+    if (message.starts_with(place + ": ")) message.erase(0, place.size() + 2);
+    refuse_field(place, message, unsupported ? Cause::option : Cause::invalid);
   }
 }
 
@@ -37,7 +45,7 @@ inline void constrain_to_schema(Job& job, const Json& schema, const std::string&
   if (!schema.is_object() && !schema.is_boolean())
     refuse_field(place, "found no schema: {...}, true or false");
   schema::SchemaOptions options;
-  options.max_expression_bytes = max_language_bytes;
+  bound(options);
   if (job.model) static_cast<void>(job.model->tokens());  // made on this thread, not on the scheduler's
   constrain(job, place, [&] { return schema::parse_schema(schema.dump(), options); });
 }

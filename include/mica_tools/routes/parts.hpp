@@ -27,6 +27,7 @@ namespace mica::serve {
 struct CallReading {
   calls::CallFormat format;
   std::vector<calls::ToolTypes> tools;
+  bool has_text = true;  // false: what seems to be text is a part of a call, as at the end of an answer
 };
 
 /// Splits the text of one answer. Each call gets an id, and calls are counted.
@@ -60,6 +61,7 @@ class PartReader {
         if (event.id.empty()) event.id = new_id();
       }
       if (event.kind == Kind::call_end && event.is_complete) ++complete_;
+      if (event.kind == Kind::text && !reading_->has_text) continue;
       if (event.kind != Kind::end && !give(std::as_const(event))) return false;
     }
     return true;

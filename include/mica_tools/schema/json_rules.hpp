@@ -63,6 +63,7 @@ class JsonRules final : public constraint::Rules {
 
  private:
   enum class Kind : std::uint32_t { value, object, array };
+  static constexpr std::size_t max_counted = 6;       // `contains` of one array: their subsets are tried
   static constexpr std::uint32_t first_flag = 0x100;  // beside the kind: no comma before the next one
   /// The numbers of a rule: its kind, then
   ///   value   need
@@ -161,6 +162,9 @@ inline std::optional<NeedId> JsonRules::need(Literals literals) {
 /// matter.
 template <class F>
 void JsonRules::for_each_item_need(const ArrayShape& shape, F&& f) {
+  if (shape.counted.size() > max_counted)
+    refuse("contains", document_.place(shape.counted[0].value.schema),
+           join("more than ", max_counted, " of them apply to one array"));
   for (std::uint64_t k = 0; k <= shape.first.size() && k < shape.count.max; ++k) {
     std::vector<Literals> all = {k < shape.first.size() ? shape.first[k] : shape.others};
     for (const CountedItems& each : shape.counted) {
@@ -382,7 +386,6 @@ inline void JsonRules::check_array(std::size_t index) {
     return document_.place(shape.counted.empty() ? shape.unique_at : shape.counted[0].value.schema);
   };
   if (!shape.counted.empty()) {
-    if (shape.counted.size() > 6) refuse("contains", place(), "more than 6 of them apply to one array");
     std::uint64_t states = places(shape) + 1;
     for (const CountedItems& each : shape.counted)
       states *= (each.count.max == no_max ? each.count.min : each.count.max) + 1;

@@ -54,8 +54,10 @@ struct Tool {
 }
 
 /// How the values of a format are written, within its arguments.
-[[nodiscard]] inline schema::Spelling spelling_of(const CallFormat& format, std::string quote) {
+[[nodiscard]] inline schema::Spelling spelling_of(const CallFormat& format, std::string quote,
+                                                  const std::string& stop) {
   schema::Spelling out;
+  if (format.notation == Notation::json) out.excluded = stop;
   if (format.notation == Notation::tags) out.excluded = trimmed(format.parameter.close);
   if (format.notation == Notation::python)
     out.null = "None", out.yes = "True", out.no = "False", out.has_single_quotes = true;
@@ -138,7 +140,7 @@ inline CallArguments::CallArguments(const CallFormat& format, const CallLanguage
   if (format.notation == Notation::python) json.whitespace = schema::Whitespace::spaced;
   if (format.notation == Notation::bare) json.whitespace = schema::Whitespace::compact;
   rules_ = std::make_unique<schema::JsonRules>(document_of(tools, options.text_schema), expressions, json,
-                                               spelling_of(format, texts.bytes(format.quote)));
+                                               spelling_of(format, texts.bytes(format.quote), options.stop));
   const CallParts parts = call_parts(format, options.tokens);
   std::string* side = &open_;
   for (const CallPart& part : parts.parameter) {
@@ -154,6 +156,9 @@ inline CallArguments::CallArguments(const CallFormat& format, const CallLanguage
     MICA_CHECK(need, usage, "schema: no object meets ", rules_->document().place(id),
                ", the parameters of a tool: some of its keywords contradict each other");
     needs_.push_back(*need);
+    MICA_CHECK(options.stop.empty() || tools[i].name.find(options.stop) == std::string::npos, unsupported,
+               "tools: the name '", escaped(tools[i].name, 60), "' contains '", escaped(options.stop, 40),
+               "', at which answers end");
     check_names(types[i]);
   }
 }
