@@ -2,6 +2,7 @@
 
 #include "mica_tools/schema/schema.hpp"
 
+#include "mica_tools/schema/explain.hpp"
 #include "schema_texts.hpp"
 
 #include <doctest/doctest.h>
@@ -229,6 +230,23 @@ TEST_CASE("what is not enforced is refused with its keyword and place") {
   CHECK(contains(refusal("{"), "schema"));
   CHECK(contains(refusal(R"({"type":"strin"})"), "'type'"));
   CHECK(contains(refusal(R"({"$ref":"#/$defs/none"})"), "'$ref'"));
+}
+
+TEST_CASE("an explanation names each keyword that is refused, and no other one") {
+  const auto found = schema::explain(R"({"type":"object","title":"T","x":1,"properties":{
+    "a":{"type":"string","pattern":"(?<=a)b","maxLength":3},"b":{"type":"array","uniqueItems":true},
+    "c":{"type":"string","format":"idn-email"}},"minProperties":1})");
+  std::string refused, enforced;
+  for (const auto& use : found.keywords) {
+    if (use.what == "refused") refused += use.place + " " + use.keyword + "\n";
+    if (use.what == "enforced") enforced += use.keyword + " ";
+  }
+  CHECK(refused == "#/properties/a pattern\n#/properties/b uniqueItems\n#/properties/c format\n");
+  CHECK(enforced == "type properties minProperties type maxLength type type ");
+  CHECK(found.refusals.size() == 3);
+  CHECK(schema::explain(R"({"type":"string"})").refusals.empty());
+  const auto never = schema::explain(R"({"type":"string","enum":[1]})");
+  CHECK(never.refusals.size() == 1);  // it is no keyword that is refused
 }
 
 TEST_CASE("many 'contains' of one array are refused before their subsets are tried") {

@@ -68,7 +68,15 @@ schema::SchemaOptions options_of(const GrammarVerb& verb) {
 
 constraint::Language language_of(const GrammarVerb& verb, const std::string& text) {
   if (verb.regex) return constraint::regex_language(text);
-  if (!verb.gbnf) return schema::parse_schema(text, options_of(verb));
+  if (!verb.gbnf) {
+    const std::string_view begin =
+        std::string_view(text).substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    MICA_CHECK(begin.starts_with('{') || begin.starts_with("true") || begin.starts_with("false"), usage, "'",
+               escaped(text, 60),
+               "' is no JSON Schema, and no file; add --gbnf for a grammar, --regex for a "
+               "regular expression");
+    return schema::parse_schema(text, options_of(verb));
+  }
   constraint::GbnfOptions options;
   options.token_text = [](std::string_view name) { return std::string(name); };
   return constraint::parse_gbnf(text, options);
@@ -107,7 +115,9 @@ int check(const GrammarVerb& verb) {
 }
 
 int explain(const GrammarVerb& verb) {
-  MICA_CHECK(verb.words.size() == 2 && !verb.gbnf && !verb.regex, usage, "grammar explain: needed: a schema");
+  MICA_CHECK(verb.words.size() == 2 && !verb.gbnf && !verb.regex, usage,
+             "grammar explain: needed: one JSON Schema, as a file or a text; found ", verb.words.size() - 1,
+             verb.gbnf || verb.regex ? " and a flag of another language" : "", "; see mica help grammar");
   const schema::Explanation found = schema::explain(text_or_file(verb.words[1]), options_of(verb));
   std::string text, json;
   for (const auto& [place, keyword, what] : found.keywords) {
@@ -117,12 +127,15 @@ int explain(const GrammarVerb& verb) {
                  ",\"keyword\":", json_string(keyword), ",\"what\":\"", what, "\"}");
   }
   if (verb.json) {
-    print(join("{\"refusal\":", found.refusal.empty() ? "null" : json_string(found.refusal),
-               ",\"keywords\":[", json, "]}\n"));
+    std::string refusals;
+    for (const std::string& each : found.refusals)
+      refusals += (refusals.empty() ? "" : ",") + json_string(each);
+    print(join("{\"refusals\":[", refusals, "],\"keywords\":[", json, "]}\n"));
   } else {
-    print(text + (found.refusal.empty() ? "The schema is enforced.\n" : "Refused: " + found.refusal + "\n"));
+    for (const std::string& each : found.refusals) text += "Refused: " + each + "\n";
+    print(text + (found.refusals.empty() ? "The schema is enforced.\n" : ""));
   }
-  return found.refusal.empty() ? 0 : exit_code(ErrorCode::unsupported);
+  return found.refusals.empty() ? 0 : exit_code(ErrorCode::unsupported);
 }
 
 int GrammarVerb::run() {

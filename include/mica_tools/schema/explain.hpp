@@ -19,13 +19,13 @@ namespace mica::schema {
 struct KeywordUse {
   std::string place;      // "#/properties/a"
   std::string keyword;    // "minLength"
-  std::string_view what;  // enforced; annotation; unknown, which JSON Schema ignores
+  std::string_view what;  // enforced; refused; annotation; unknown, which JSON Schema ignores
 };
 
 /// What a schema is worth as a constraint.
 struct Explanation {
   std::vector<KeywordUse> keywords;
-  std::string refusal;  // why it cannot be enforced; empty: it is
+  std::vector<std::string> refusals;  // why it cannot be enforced, by keyword; empty: it is
 };
 
 /// Whether a keyword is enforced. Those of older drafts are among them.
@@ -104,13 +104,37 @@ void for_each_part(const Json& schema, const std::string& place, Add&& add) {
   }
 }
 
+/// Removes the keyword that a refusal names from the schema, and marks its use. Refusals begin with
+/// "schema: 'KEYWORD' at PLACE: ". false: it names none that is there.
+inline bool remove_refused(const std::string& refusal, Json& schema, std::vector<KeywordUse>& uses) {
+  const std::string begin = "schema: '", between = "' at #";
+  const std::size_t at = refusal.find(between);
+  if (!refusal.starts_with(begin) || at == std::string::npos) return false;
+  const std::string keyword = refusal.substr(begin.size(), at - begin.size());
+  const std::size_t first = at + between.size(), end = refusal.find(": ", first);
+  if (end == std::string::npos) return false;
+  std::string place = refusal.substr(first, end - first);
+  if (place.ends_with("/" + keyword)) place.resize(place.size() - keyword.size() - 1);
+  try {
+    const Json::json_pointer pointer(place);
+    if (!schema.contains(pointer) || !schema[pointer].is_object() || schema[pointer].erase(keyword) == 0)
+      return false;
+  } catch (const Json::exception&) {  // a place in another notation
+    return false;
+  }
+  for (KeywordUse& use : uses) {
+    if (use.place == "#" + place && use.keyword == keyword) use.what = "refused";
+  }
+  return true;
+}
+
 }  // namespace detail
 
 /// Lists the keywords of a schema, and says whether the schema is enforced. Raises ErrorCode::usage for a
 /// text that is no JSON.
 [[nodiscard]] inline Explanation explain(std::string_view text, const SchemaOptions& options = {}) {
   Explanation out;
-  const Json json = io::parse_json<Json>(text, "schema", ErrorCode::usage);
+  Json json = io::parse_json<Json>(text, "schema", ErrorCode::usage);
   std::vector<std::pair<const Json*, std::string>> open = {{&json, "#"}};
   for (std::size_t i = 0; i < open.size(); ++i) {
     const auto [schema, place] = open[i];
@@ -129,10 +153,16 @@ void for_each_part(const Json& schema, const std::string& place, Add&& add) {
       if (part.is_object()) open.emplace_back(&part, std::move(at));
     });
   }
-  try {
-    static_cast<void>(parse_schema(text, options));
-  } catch (const Error& error) {
-    out.refusal = error.message();
+  constexpr std::size_t max_refusals = 100;
+  for (bool more = true; more && out.refusals.size() < max_refusals;) {
+    try {
+      static_cast<void>(parse_schema(out.refusals.empty() ? text : json.dump(), options));
+      more = false;
+    } catch (const Error& error) {
+      out.refusals.push_back(error.message());
+      more = error.code() == ErrorCode::unsupported &&
+             detail::remove_refused(out.refusals.back(), json, out.keywords);
+    }
   }
   return out;
 }
