@@ -13,6 +13,7 @@
 // keywords: a token that leads nowhere, or to a wrong value, is found. One thread; the first N schemas
 // that are accepted.
 
+#include "../../tests/schema/json_vocabulary.hpp"
 #include "mica/base/rng.hpp"
 #include "mica/constraint/grammar.hpp"
 #include "mica/gguf/reader.hpp"
@@ -252,29 +253,6 @@ class Comparison {
   StateId state_ = StateId::dead;
 };
 
-/// All bytes, pieces of JSON, and parts of the texts, cut anywhere; the last token ends a text.
-std::shared_ptr<const constraint::TokenTrie> small_vocabulary(const std::vector<std::string>& texts,
-                                                              CounterRng& rng) {
-  constexpr std::string_view pieces =
-      R"({" {} [] [[ [{ ": ":" ":[ ":{ "," "} "] }, ], }} ]] },{" ," "" \n \" \u \u00 \uD83D 00 10 123 -1 .5 )"
-      R"(0. e1 E+ 1e5 true fal se, nul null null} the and a ab name value -01- T00: 00Z @x. :// é 日本 語" )"
-      ".é 1, 12345678901234567890 \xC3 \xA9 \xA9. \xF0\x9F \x98\x80 ";
-  std::set<std::string> all = {" ", "  ", " the", "and ", ", ", ": "};
-  for (std::size_t at = 0, end; (end = pieces.find(' ', at)) != std::string_view::npos; at = end + 1)
-    all.emplace(pieces.substr(at, end - at));
-  for (int byte = 0; byte < 256; ++byte) all.emplace(1, static_cast<char>(byte));
-  for (int i = 0; i < 400 && !texts.empty(); ++i) {
-    const std::string& text = texts[rng.next() % texts.size()];
-    if (!text.empty())
-      all.insert(text.substr(rng.next() % text.size(), 2 + rng.next() % (i % 8 == 0 ? 40 : 9)));
-  }
-  std::vector<constraint::TokenBytes> tokens;
-  for (const std::string& text : all) tokens.push_back({static_cast<TokenId>(tokens.size()), text});
-  const auto end = static_cast<TokenId>(tokens.size());
-  tokens.push_back({end, constraint::TokenTrie::special_text(end)});
-  return std::make_shared<const constraint::TokenTrie>(std::move(tokens), end + 1, std::vector{end}, end);
-}
-
 /// False where the schema is refused, or has no text that is valid.
 bool compare_schema(const Json& content, Subject subject, std::size_t number, Counts& counts) {
   std::vector<std::string> texts;
@@ -286,7 +264,7 @@ bool compare_schema(const Json& content, Subject subject, std::size_t number, Co
   if (!any_valid) return false;
   CounterRng rng(number);
   const bool is_small = subject.tokens == nullptr;
-  if (is_small) subject.tokens = small_vocabulary(texts, rng);
+  if (is_small) subject.tokens = test::json_vocabulary(texts, rng, 400, 9);
   subject.schema = content["schema"].dump();
   try {
     schema::Document document(subject.schema, subject.options);

@@ -128,10 +128,12 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
 void Answerer::constrain_behind_thoughts(const Session<AnyModel>& session, std::span<const TokenId> prompt) {
   if (!constraint_) return;
   constexpr std::size_t enough = 16;  // tokens, for the longest mark of thoughts
-  std::vector<TokenId> tokens(session.tokens().begin(), session.tokens().end());
-  tokens.insert(tokens.end(), prompt.begin(), prompt.end());
-  const std::string end = model_.tokenizer().decode(std::span(tokens).last(std::min(enough, tokens.size())),
-                                                    {.show_special = true});
+  const std::span<const TokenId> last = prompt.last(std::min(enough, prompt.size())),
+                                 known = session.tokens(),
+                                 before = known.last(std::min(enough - last.size(), known.size()));
+  std::vector<TokenId> tokens(before.begin(), before.end());
+  tokens.insert(tokens.end(), last.begin(), last.end());
+  const std::string end = model_.tokenizer().decode(tokens, {.show_special = true});
   const std::string_view mark = ThoughtSplitter(end).end_of_thoughts();
   if (mark == thoughts_end_) return;
   thoughts_end_ = mark;

@@ -52,7 +52,7 @@ class CallParser {
     const auto ends_with = [end](std::string_view mark) { return !mark.empty() && end.ends_with(mark); };
     if (ends_with(detail::trimmed(format.thoughts.open))) kind_ = Kind::thoughts, is_fresh_ = true;
     if (ends_with(format.prompt_end)) held_ = format.prompt_end;
-    is_marked_ = (format.list_open + format.call_open).find_first_not_of(" \t\r\n[{(") != std::string::npos;
+    is_marked_ = detail::has_mark(format);
     std::vector<std::string_view> marks = {format.list_open,      format.call_open,
                                            format.also_opens,     format.thoughts.open,
                                            format.thoughts.close, format.has_channels ? "<" : ""};
@@ -155,10 +155,9 @@ class CallParser {
   /// mark of a call, or follows a call.
   [[nodiscard]] bool is_cut_call(std::size_t first) const {
     if (!is_over_ || !is_marked_ || (is_begin_ && calls_ > 0)) return is_over_;
-    const auto begins = [&](std::string_view mark) {
-      mark = detail::trimmed(mark);
+    const auto begins = [&](std::string_view opening) {
+      const std::string mark = detail::first_mark(opening);
       if (mark.empty()) return false;
-      if (const std::size_t size = detail::unit_size(mark); size > 1) mark = mark.substr(0, size);
       std::size_t next = first;
       const Match here = detail::match(held_, next, mark);
       return here == Match::yes || (here == Match::more && held_.size() > first + 1);

@@ -28,8 +28,7 @@ struct AnswerChoice {
 
 /// Texts meet a schema. Raises Refusal (invalid) for a value that is no schema, and for a second schema.
 inline void require_schema(AnswerChoice& out, const Json& schema, const std::string& place) {
-  if (!schema.is_object() && !schema.is_boolean())
-    refuse_field(place, "found no schema: {...}, true or false");
+  check_schema(schema, place);
   if (!out.schema.empty()) refuse_field(place, "a request has one grammar or schema");
   out.schema = schema.dump();
   out.schema_place = place;
@@ -109,13 +108,18 @@ inline void read_tool(const Json& json, const std::string& place, AnswerChoice& 
   if (inner != nullptr) entry.refuse_others();
 }
 
+/// Reads `tools` of OpenAI's APIs and Ollama's.
+inline void read_tool_list(Fields& fields, AnswerChoice& out) {
+  const Json* const tools = fields.find("tools");
+  if (tools == nullptr) return;
+  if (!tools->is_array()) fields.refuse_type("tools", "an array", *tools);
+  for (std::size_t i = 0; i < tools->size(); ++i)
+    read_tool((*tools)[i], join(fields.place("tools"), "[", i, "]"), out);
+}
+
 /// Reads tools, tool_choice and parallel_tool_calls of OpenAI's APIs.
 inline void read_tools(Fields& fields, AnswerChoice& out) {
-  if (const Json* const tools = fields.find("tools")) {
-    if (!tools->is_array()) fields.refuse_type("tools", "an array", *tools);
-    for (std::size_t i = 0; i < tools->size(); ++i)
-      read_tool((*tools)[i], join(fields.place("tools"), "[", i, "]"), out);
-  }
+  read_tool_list(fields, out);
   out.parallel = fields.flag("parallel_tool_calls").value_or(true);
   const Json* const choice = fields.find("tool_choice");
   if (choice == nullptr || *choice == "auto") return;

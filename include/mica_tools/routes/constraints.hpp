@@ -40,10 +40,15 @@ void constrain(Job& job, const std::string& place, MakeLanguage&& make) {
   }
 }
 
-/// Answers are JSON that meets a schema.
-inline void constrain_to_schema(Job& job, const Json& schema, const std::string& place) {
+/// Raises Refusal (invalid) for a value that is no schema.
+inline void check_schema(const Json& schema, const std::string& place) {
   if (!schema.is_object() && !schema.is_boolean())
     refuse_field(place, "found no schema: {...}, true or false");
+}
+
+/// Answers are JSON that meets a schema.
+inline void constrain_to_schema(Job& job, const Json& schema, const std::string& place) {
+  check_schema(schema, place);
   schema::SchemaOptions options;
   bound(options);
   if (job.model) static_cast<void>(job.model->tokens());  // made on this thread, not on the scheduler's

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -60,6 +61,33 @@ namespace mica::serve {
     refuse_field(place, error.message());
   }
   refuse_field(place, "must be the text of an object in JSON");
+}
+
+/// Whose form `tool_calls` has. Ollama's count within the function and may lack arguments, OpenAI's beside it.
+enum class CallsOf : std::uint8_t { openai, ollama };
+
+/// Reads `tool_calls` of an assistant: [{"id", "type": "function", "function": {"name", "arguments"}}].
+[[nodiscard]] inline std::vector<text::ToolCall> read_tool_calls(Fields& message, CallsOf form) {
+  std::vector<text::ToolCall> out;
+  const Json* const calls = message.find("tool_calls");
+  if (calls == nullptr) return out;
+  if (!calls->is_array()) message.refuse_type("tool_calls", "an array", *calls);
+  const bool is_openai = form == CallsOf::openai;
+  const Json none = Json::object();
+  for (std::size_t i = 0; i < calls->size(); ++i) {
+    Fields call((*calls)[i], join(message.place("tool_calls"), "[", i, "]"));
+    const std::string id = call.text("id").value_or("");
+    call.allow_only("type", "function");
+    Fields function(call.need("function"), call.place("function"));
+    (is_openai ? call : function).accept("index");
+    const std::string name = function.need_text("name");
+    const Json* const arguments = is_openai ? &function.need("arguments") : function.find("arguments");
+    out.push_back(
+        {id, name, arguments_text(arguments == nullptr ? none : *arguments, function.place("arguments"))});
+    function.refuse_others();
+    call.refuse_others();
+  }
+  return out;
 }
 
 /// Sets the missing tool name and id of each result. A result without an id takes the first unanswered call

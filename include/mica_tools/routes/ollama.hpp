@@ -43,22 +43,6 @@ struct OllamaRequest {
 
 namespace detail {
 
-/// One of `tool_calls`: {"function": {"name", "arguments": {...}}}.
-[[nodiscard]] inline text::ToolCall read_ollama_call(const Json& json, const std::string& place) {
-  Fields call(json, place);
-  text::ToolCall out{call.text("id").value_or(""), {}, {}};
-  call.allow_only("type", "function");
-  Fields function(call.need("function"), call.place("function"));
-  function.accept("index");
-  out.name = function.need_text("name");
-  const Json none = Json::object();
-  const Json* const arguments = function.find("arguments");
-  out.arguments = arguments_text(arguments == nullptr ? none : *arguments, function.place("arguments"));
-  function.refuse_others();
-  call.refuse_others();
-  return out;
-}
-
 inline void add_ollama_message(const Json& json, const std::string& place, std::vector<text::Message>& out) {
   Fields message(json, place);
   text::Message read{message.text("role").value_or(""), message.text("content").value_or(""),
@@ -67,11 +51,7 @@ inline void add_ollama_message(const Json& json, const std::string& place, std::
     refuse_field(message.place("role"),
                  join("found '", escaped(read.role, 40), "', allowed: system, user, assistant, tool"));
   message.allow_only("images", Json::array());
-  if (const Json* const calls = message.find("tool_calls")) {
-    if (!calls->is_array()) message.refuse_type("tool_calls", "an array", *calls);
-    for (std::size_t i = 0; i < calls->size(); ++i)
-      read.calls.push_back(read_ollama_call((*calls)[i], join(message.place("tool_calls"), "[", i, "]")));
-  }
+  read.calls = read_tool_calls(message, CallsOf::ollama);
   read.tool = message.text("tool_name").value_or(message.text("name").value_or(""));
   read.call_id = message.text("tool_call_id").value_or("");
   message.refuse_others();
@@ -79,11 +59,7 @@ inline void add_ollama_message(const Json& json, const std::string& place, std::
 }
 
 inline void read_chat(Fields& fields, OllamaRequest& out) {
-  if (const Json* const tools = fields.find("tools")) {
-    if (!tools->is_array()) fields.refuse_type("tools", "an array", *tools);
-    for (std::size_t i = 0; i < tools->size(); ++i)
-      read_tool((*tools)[i], join("tools[", i, "]"), out.allowed);
-  }
+  read_tool_list(fields, out.allowed);
   const Json* const messages = fields.find("messages");
   if (messages == nullptr) return;
   if (!messages->is_array()) fields.refuse_type("messages", "an array", *messages);

@@ -17,20 +17,6 @@ namespace mica::serve {
 
 namespace detail {
 
-/// One of `tool_calls`: {"id", "type": "function", "function": {"name", "arguments": "{...}"}}.
-[[nodiscard]] inline text::ToolCall read_tool_call(const Json& value, const std::string& place) {
-  Fields call(value, place);
-  text::ToolCall out{call.text("id").value_or(""), {}, {}};
-  call.allow_only("type", "function");
-  call.accept("index");
-  Fields function(call.need("function"), call.place("function"));
-  out.name = function.need_text("name");
-  out.arguments = arguments_text(function.need("arguments"), function.place("arguments"));
-  function.refuse_others();
-  call.refuse_others();
-  return out;
-}
-
 [[nodiscard]] inline text::Message read_message(const Json& value, const std::string& place) {
   constexpr std::array<std::string_view, 5> roles = {"system", "developer", "user", "assistant", "tool"};
   Fields fields(value, place);
@@ -42,11 +28,7 @@ namespace detail {
   const bool assistant = message.role == "assistant";
   if (assistant) {
     message.thoughts = fields.text("reasoning_content").value_or("");
-    if (const Json* const calls = fields.find("tool_calls")) {
-      if (!calls->is_array()) fields.refuse_type("tool_calls", "an array", *calls);
-      for (std::size_t i = 0; i < calls->size(); ++i)
-        message.calls.push_back(read_tool_call((*calls)[i], join(fields.place("tool_calls"), "[", i, "]")));
-    }
+    message.calls = read_tool_calls(fields, CallsOf::openai);
     fields.allow_only("function_call");
     fields.allow_only("refusal", "");
     fields.allow_only("audio");

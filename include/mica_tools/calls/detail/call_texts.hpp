@@ -12,6 +12,7 @@
 #include "mica_tools/calls/call_language_options.hpp"
 #include "mica_tools/calls/call_parts.hpp"
 #include "mica_tools/calls/detail/marks.hpp"
+#include "mica_tools/calls/detail/opening.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -26,12 +27,6 @@ namespace mica::calls::detail {
 using constraint::ByteSet;
 using constraint::Expressions;
 using constraint::ExprId;
-
-/// Whether calls begin with more than brackets. Without a mark, only the beginning of an answer can be a
-/// call.
-[[nodiscard]] inline bool has_mark(const CallFormat& format) {
-  return (format.list_open + format.call_open).find_first_not_of(" \t\r\n[{(") != std::string::npos;
-}
 
 /// Bytes that names have where the parser reads them without quotes.
 [[nodiscard]] inline ByteSet name_bytes() {
@@ -76,7 +71,7 @@ class CallTexts {
   [[nodiscard]] ExprId text(bool has_tools) {
     std::vector<ExprId> never, first;
     if (has_tools && has_mark(format_)) {
-      never.push_back(call_begins(opening_mark()));
+      never.push_back(call_begins(first_mark(format_.list_open + format_.call_open)));
       if (!trimmed(format_.also_opens).empty()) never.push_back(call_begins(trimmed(format_.also_opens)));
     } else if (has_tools) {
       first.push_back(call_without_mark());
@@ -133,12 +128,6 @@ class CallTexts {
     return x_.cat({ExprId::any, loose(mark), ExprId::any});
   }
 
-  /// The text that begins every call: the first mark of it, or all of it where it has none.
-  [[nodiscard]] std::string opening_mark() const {
-    const std::string whole(trimmed(format_.list_open + format_.call_open));
-    const std::size_t size = unit_size(whole);
-    return size > 1 ? whole.substr(0, size) : whole;
-  }
   /// Texts in which the opening mark is found. It may be the beginning of a mark around text.
   [[nodiscard]] ExprId call_begins(std::string_view opening) {
     std::vector<ExprId> rests;

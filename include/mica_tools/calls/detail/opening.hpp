@@ -14,6 +14,19 @@
 
 namespace mica::calls::detail {
 
+/// Whether calls begin with more than brackets. Without a mark, only the beginning of an answer can be a
+/// call.
+[[nodiscard]] inline bool has_mark(const CallFormat& format) {
+  return (format.list_open + format.call_open).find_first_not_of(" \t\r\n[{(") != std::string::npos;
+}
+
+/// The first mark of a text that opens a call, or all of it where it begins with none.
+[[nodiscard]] inline std::string first_mark(std::string_view opening) {
+  const std::string_view whole = trimmed(opening);
+  const std::size_t size = whole.empty() ? 0 : unit_size(whole);
+  return std::string(size > 1 ? whole.substr(0, size) : whole);
+}
+
 /// What was read at a place of the text.
 struct Opening {
   Match match = Match::no;    // whether a call begins here
