@@ -30,7 +30,8 @@ PROMPT = "A person as JSON:"
 
 
 def complete(program, model, *flags):
-    return subprocess.run([program, "complete", model, PROMPT, *flags], check=True, capture_output=True, text=True)
+    return subprocess.run([program, "complete", model, PROMPT, *flags], check=True, capture_output=True, text=True,
+                          errors="replace")  # random weights write any bytes
 
 
 def served(url, constrained, seed):
