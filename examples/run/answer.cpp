@@ -50,7 +50,8 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
   if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
   if (verb.governor) {
-    governed_.emplace(model.transformer(), GovernedOptions<AnyModel>{.log = log_to_stderr(verb)});
+    governed_.emplace(model.transformer(),
+                      GovernedOptions<AnyModel>{.watch = model.memory_watch(), .log = log_to_stderr(verb)});
   }
   generate_.on_full = verb.on_full;
   generate_.min_drafts = verb.draft_min;
@@ -115,6 +116,10 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
   } catch (...) {
     end_thoughts();
     throw;
+  }
+  if (halted()) {
+    if (result_.reason == StopReason::read_failed) result_.reason = StopReason::no_memory;
+    static_cast<void>((*governed_)());  // the file of the session needs memory
   }
   const bool is_cut = result_.reason == StopReason::length || result_.reason == StopReason::context_full;
   if (constraint && is_cut)
@@ -247,7 +252,11 @@ int Answerer::finish() {
   } else if (!text_.empty() && text_.back() != '\n') {
     deliver("\n");
   }
-  if (result_.reason == StopReason::no_memory) {
+  if (result_.reason == StopReason::no_memory && halted()) {
+    note(verb_, join("mica: stopped: other processes took the memory, and nothing is left to release",
+                     verb_.session.empty() ? "; --session FILE would keep the text so far"
+                                           : join("; ", verb_.session, " is saved, continue with it")));
+  } else if (result_.reason == StopReason::no_memory) {
     note(verb_,
          "mica: stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
          "-ctk q8_0 -ctv q8_0, or --evict sinks:KEEP");

@@ -130,7 +130,8 @@ std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open)
 }
 
 plan::Adjustable freedom_of(const RunningOptions& options) {
-  return {options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given};
+  return {options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given,
+          options.degrade};
 }
 
 std::string refusal(const gguf::Document& document, const plan::Question& question, const plan::Plan& plan,

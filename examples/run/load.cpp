@@ -52,6 +52,7 @@ Model open_model(const AnswerVerb& verb) {
   make_it_fit(verb, document, open);
   const std::shared_ptr<pace::Pacer> pacer = pacer_of(verb);
   open.runs = pacer;
+  if (verb.governor) open.watch = std::make_shared<MemoryWatch>();
   Model model = load(verb, std::move(document), open);
   note_long_context(verb, model.transformer().n_ctx(), model.config());
   if (pacer != nullptr) note(verb, join("mica: pace: ", pacer->text()));

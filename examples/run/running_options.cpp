@@ -80,6 +80,10 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
               "how weights come into memory: mapped (also -sequential, -populated, -locked), resident, or "
               "streamed: what does not fit the budget is read from the disk")
       .marks(weights_given);
+  flags.toggle(
+      "--degrade", degrade,
+      "to fit the budget, a window of tokens, keys and values in a file or of 4 bits may be chosen: they "
+      "change answers, or are slow");
   flags.at_end([this](std::vector<std::string>& notes) { settle_memory(notes); });
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/budget/account.hpp"
+#include "mica/budget/growth.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/pressure.hpp"

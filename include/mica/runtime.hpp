@@ -14,6 +14,7 @@
 #include "mica/runtime/governed.hpp"
 #include "mica/runtime/governor.hpp"
 #include "mica/runtime/idle_sessions.hpp"
+#include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/model_drafter.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"

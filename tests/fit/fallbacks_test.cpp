@@ -103,6 +103,48 @@ TEST_CASE("prompts are read in smaller steps before a streamed model's context g
   CHECK_FALSE(fit(f.peak(min) - 1, true));
 }
 
+TEST_CASE("choices that change numbers are made only where they are allowed, one after the other") {
+  const Fixture f;
+  const Question requested = f.question();
+  const auto fit = [&](std::uint64_t budget, bool numbers) {
+    return Fallbacks<>(f.document, requested, budget, {false, true, true, true, numbers}).first_that_fits();
+  };
+  const std::uint64_t exact =
+      Fallbacks<>(f.document, requested, 0, {false, true, true, true}).smallest().plan.peak_bytes;
+  const auto same = fit(exact, true);
+  REQUIRE(same);
+  CHECK(same->question.choice.evict.capacity() == 0);
+  CHECK_FALSE(fit(exact - 1, false));
+  const auto window = fit(exact - 1, true);
+  REQUIRE(window);
+  CHECK(window->question.choice.evict.capacity() == 4096);
+  CHECK(plan::differences(requested, *window).find("a window of 4096 tokens: the model does not see") !=
+        std::string::npos);
+  const std::uint64_t least =
+      Fallbacks<>(f.document, requested, 0, {false, true, true, true, true}).smallest().plan.peak_bytes;
+  CHECK(least < exact / 2);
+  std::size_t windows = 0, files = 0, fours = 0;
+  for (std::uint64_t budget = least; budget < exact; budget += (exact - least) / 40 + 1) {
+    CAPTURE(budget);
+    const auto fallback = fit(budget, true);
+    REQUIRE(fallback);
+    const auto& choice = fallback->question.choice;
+    windows += choice.evict.capacity() != 0;
+    files += choice.kv == kv::Choice::spilled;
+    fours += choice.cache_type_k == kv::ElementChoice(kv::Element::q4_0);
+    auto model = open(f.path, {.n_ctx = fallback->question.model.n_ctx,
+                               .chunk = fallback->question.model.chunk,
+                               .threads = 2,
+                               .memory_bytes = budget,
+                               .choice = choice});
+    auto session = model.session();
+    REQUIRE(session.feed(random_ids(4200, 258)) == model::StepStatus::ok);
+    CHECK(model.ledger().peak() <= budget);
+  }
+  CHECK(windows > 0);
+  CHECK(windows + files + fours >= 30);
+}
+
 TEST_CASE("whatever fits is opened within its budget and runs to the end of its context") {
   const Fixture f;
   const std::uint64_t full = f.peak(f.question());

@@ -15,9 +15,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace mica::test::streamed_test {
@@ -175,9 +178,8 @@ TEST_CASE("a budget without room for the ring is refused, and a plan books what 
   const File file;
   const auto table = extents(file.document, false);
   budget::Ledger small(1u << 20);
-  const Error error = refusal([&] {
-    return Streamed({file.document, table, head + 1}, A(small, Account::weights), {}, 0);
-  });
+  const Error error =
+      refusal([&] { return Streamed({file.document, table, head + 1}, A(small, Account::weights), {}, 0); });
   CHECK(error.code() == ErrorCode::budget);
   CHECK(mentions(error, "bytes to read them through do not fit the memory budget"));
   CHECK(small.used() == 0);
@@ -216,6 +218,92 @@ TEST_CASE("what stays changes between steps, and the ledger never holds more tha
       CHECK((pager.residency().rows_stay == (bytes == capacity.max)));
       step(pager, file.document, i % 2 == 0, tied);
     }
+  }
+}
+
+TEST_CASE(
+    "another thread frees units while steps run and while units are read, and every step sees the file") {
+  const File file;
+  for (const bool tied : {false, true}) {
+    const auto table = extents(file.document, tied);
+    budget::Ledger ledger;
+    Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 100u << 20);
+    std::atomic<bool> over{false};
+    std::uint64_t yielded = 0;
+    std::thread other([&] {
+      for (CounterRng rng(7); !over;) {
+        yielded += pager.yield(rng.next() % 4'000'000);
+        CHECK(pager.capacity().resident <= pager.capacity().max);
+        std::this_thread::sleep_for(std::chrono::microseconds(rng.next() % 300));
+      }
+    });
+    CounterRng rng(9);
+    for (int i = 0; i < 60; ++i) {
+      step(pager, file.document, i % 4 != 3, tied);
+      if (i % 3 == 0) pager.resize(rng.next() % pager.capacity().max);  // false where the other one yields
+      if (i % 7 == 0) pager.resize(pager.capacity().max);
+    }
+    over = true;
+    other.join();
+    CHECK(yielded > 0);
+    CHECK(pager.resize(pager.capacity().max));
+    CHECK(pager.residency().streamed_bytes == 0);
+    step(pager, file.document, true, tied);
+  }
+}
+
+TEST_CASE("what yield() frees: as much as it is asked for where nothing is used, and nothing that is") {
+  const File file;
+  const auto table = extents(file.document, false);
+  budget::Ledger ledger;
+  Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 100u << 20);
+  const auto resident = [&] { return pager.capacity().resident; };
+  const std::uint64_t whole = resident(), booked = ledger.used();
+  const std::uint64_t some = pager.yield(100'000);
+  CHECK(some >= 100'000);
+  CHECK(resident() == whole - some);
+  CHECK(booked - ledger.used() >= some);
+  CHECK(pager.residency().stays[3]);  // the largest one makes the ring large
+  REQUIRE(pager.acquire(4));
+  CHECK(pager.yield(100u << 20) > 0);
+  CHECK(same(pager, file.document, 4));  // resident, since it is used
+  CHECK(pager.residency().stays[3]);
+  pager.release(4);
+  CHECK(pager.yield(1) < 300'000);  // its ring takes nearly as much
+  CHECK_FALSE(pager.residency().stays[3]);
+  CHECK(ledger.used(Account::weights) < 10'000);
+  step(pager, file.document, true, false);
+  CHECK(pager.yield(1) == 0);
+}
+
+TEST_CASE("memory that becomes short while units are read") {
+  const File file;
+  const auto table = extents(file.document, false);
+  struct Reader {
+    int left;
+    static std::uint64_t lacking(void* self) noexcept {
+      return static_cast<Reader*>(self)->left-- > 0 ? 0 : 150'000;
+    }
+  };
+  for (const int parts : {0, 1, 5, 12, 1000}) {
+    CAPTURE(parts);
+    Reader reader{parts};
+    paging::LoadCounter counter{{nullptr, &reader, Reader::lacking}};
+    budget::Ledger ledger;
+    paging::Table short_of_memory{file.document, table, head + 1};
+    short_of_memory.loading = &counter;
+    Streamed pager(short_of_memory, A(ledger, Account::weights), {}, 100u << 20);
+    CHECK((pager.residency().streamed_bytes == 0) == (parts == 1000));
+    step(pager, file.document, true, false);
+    CHECK(pager.resize(pager.capacity().max));
+    step(pager, file.document, true, false);
+    Reader again{parts};
+    counter = {{nullptr, &again, Reader::lacking}};
+    if (parts == 1000) continue;
+    const Error error =
+        refusal([&] { return paging::Resident<A>(short_of_memory, A(ledger, Account::weights), {}); });
+    CHECK(error.code() == ErrorCode::budget);
+    CHECK(mentions(error, "others took the memory"));
   }
 }
 

@@ -27,8 +27,9 @@ Where memory goes:
   keys and values    grows with -c; mica help kv makes it smaller
   scratch            grows with -b, the tokens of one step
 
-While run, chat and complete generate, a governor releases memory that other
-processes need; --governor off turns it off.
+While run, chat and complete load a model and generate, a governor releases
+memory that other processes need. If nothing is left to release, a session is
+saved and the program ends with code 4. --governor off turns it off.
 )"};
 
 }  // namespace mica::program::topic

@@ -150,7 +150,7 @@ class Talk {
     try {
       const int code = generate();
       if (code != 130) keep(code);  // after an interrupt only the answer ends
-      over_ = answerer_.undelivered() || terminated();
+      over_ = answerer_.undelivered() || terminated() || answerer_.halted();
       if (answerer_.result().reason == StopReason::length) {
         note(verb_, join("mica: stopped after ", answerer_.result().tokens.size(),
                          " tokens, the limit of -n; /set n -1 removes the limit"));

@@ -7,6 +7,7 @@
 //   control group, v2   memory.max memory.high memory.current memory.stat, memory.pressure, memory.events
 //   control group, v1   memory.limit_in_bytes memory.usage_in_bytes memory.stat, -, memory.oom_control
 //   machine             MemTotal MemAvailable of /proc/meminfo, /proc/pressure/memory, -
+//   this process        /proc/self/statm
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
@@ -23,10 +24,12 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <unistd.h>
 
 namespace mica::budget {
 
-/// One reading. The limit and the remaining bytes are those of the authority with the smallest part left.
+/// One reading. The limit and the remaining bytes are those of the authority where the fewest bytes are left
+/// above reserve_of() its limit.
 struct Pressure {
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();  // no limit
 
@@ -36,6 +39,13 @@ struct Pressure {
   /// Part of the time since the last reading in which a task waited for memory; the maximum of all files.
   double stalled = 0;
   std::uint64_t killed = 0;  ///< processes that were killed for memory in our groups since the last reading
+  std::uint64_t others = 0;  ///< bytes below that limit that other processes use
+
+  /// Bytes of a limit below which memory is short: a fiftieth, at least 8 MiB and at most 512 MiB.
+  [[nodiscard]] static constexpr std::uint64_t reserve_of(std::uint64_t limit) noexcept {
+    constexpr std::uint64_t min = std::uint64_t{8} << 20, max = std::uint64_t{512} << 20;
+    return std::clamp(limit / 50, min, max);
+  }
 };
 
 /// Reads when it is called, and not more often than `every`. One thread.
@@ -47,7 +57,11 @@ class PressureReader {
   /// root: stands before /proc and /sys, for tests. every: the minimum time between two readings.
   explicit PressureReader(const std::string& root = "",
                           Clock::duration every = std::chrono::milliseconds(100))
-      : meminfo_(root + "/proc/meminfo"), machine_pressure_(root + "/proc/pressure/memory"), every_(every) {
+      : meminfo_(root + "/proc/meminfo"),
+        machine_pressure_(root + "/proc/pressure/memory"),
+        statm_(root + "/proc/self/statm"),
+        page_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))),
+        every_(every) {
     add_groups(root, true);
     add_groups(root, false);
   }
@@ -61,7 +75,18 @@ class PressureReader {
     for (Group& group : groups_) read_group(group, pressure, seconds);
     read_machine_memory(pressure, seconds);
     if (pressure.limit == Pressure::unlimited) return std::nullopt;
+    const std::uint64_t used = pressure.limit - pressure.left;
+    pressure.others = used - std::min(used, own_bytes());
     return pressure;
+  }
+
+  /// Memory of this process that no file has, in bytes; 0 where the system does not say.
+  [[nodiscard]] std::uint64_t own_bytes() noexcept {
+    std::string_view rest = text(statm_);  // pages: mapped, resident, shared with files
+    static_cast<void>(detail::take_until(rest, ' '));
+    const std::uint64_t resident = detail::number_at(detail::take_until(rest, ' ')).value_or(0);
+    const std::uint64_t shared = detail::number_at(rest).value_or(0);
+    return page_ * (resident - std::min(resident, shared));
   }
 
  private:
@@ -133,11 +158,11 @@ class PressureReader {
   }
   static void offer(Pressure& pressure, std::string_view authority, std::uint64_t limit,
                     std::uint64_t left) noexcept {
-    const auto part = [](std::uint64_t l, std::uint64_t of) {
-      return static_cast<double>(l) / static_cast<double>(of);
+    const auto above = [](std::uint64_t l, std::uint64_t of) {
+      return static_cast<std::int64_t>(l) - static_cast<std::int64_t>(Pressure::reserve_of(of));
     };
     if (limit == 0 ||
-        (pressure.limit != Pressure::unlimited && part(left, limit) >= part(pressure.left, pressure.limit)))
+        (pressure.limit != Pressure::unlimited && above(left, limit) >= above(pressure.left, pressure.limit)))
       return;
     pressure.authority = authority;
     pressure.limit = limit;
@@ -145,7 +170,8 @@ class PressureReader {
   }
 
   std::vector<Group> groups_;
-  File meminfo_, machine_pressure_;
+  File meminfo_, machine_pressure_, statm_;
+  std::uint64_t page_;  // bytes
   std::uint64_t machine_stalled_us_ = 0;
   Clock::duration every_;
   std::optional<Clock::time_point> last_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An executor whose runs are observed, between two of them: by a pacer that rests, or by a measurement.
+// An executor whose runs are observed, between two of them: by a pacer that rests, or by a measurement; and which
+// another thread can empty, so that a step whose result is not needed ends soon.
 #pragma once
 
 #include "mica/exec/concept.hpp"
 #include "mica/exec/inline.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <utility>
@@ -23,7 +25,7 @@ class RunObserver {
   virtual void ran(Time begin, Time end) noexcept = 0;
 };
 
-/// Runs on E. Cost of each parallel run: a comparison; with an observer, two clock readings. Threads: as E.
+/// Runs on E. Cost of each parallel run: two comparisons; with an observer, two clock readings. Threads: as E.
 template <Executor E>
 class Observed {
  public:
@@ -36,15 +38,22 @@ class Observed {
 
   template <class F>
   void run(std::size_t tasks, F&& f) noexcept {
+    if (skips_.load(std::memory_order_acquire)) return;
     if (observer_ == nullptr) return executor_->run(tasks, std::forward<F>(f));
     const auto begin = RunObserver::Clock::now();
     executor_->run(tasks, std::forward<F>(f));
     observer_->ran(begin, RunObserver::Clock::now());
   }
 
+  // Specific to Observed
+  /// True: runs do nothing from now on, so that what they compute is missing. From any thread; who skips sees to it
+  /// that the results are not used.
+  void skip(bool skips) noexcept { skips_.store(skips, std::memory_order_release); }
+
  private:
   E* executor_;
   RunObserver* observer_;
+  std::atomic<bool> skips_{false};
 };
 static_assert(Executor<Observed<Inline>>);
 

@@ -53,6 +53,7 @@ class AtomicFile {
                  " bytes: ", detail::errno_text(errno));
       size_ += static_cast<std::uint64_t>(written);
       bytes = bytes.subspan(static_cast<std::size_t>(written));
+      if (size_ - pushed_ >= push_bytes) push();
     }
   }
   void write(std::string_view text) { write(bytes_of(text.data(), text.size())); }
@@ -65,7 +66,24 @@ class AtomicFile {
   void commit();
 
  private:
+  /// Bytes that wait in the page cache: twice as many, and those of one call. Written pages count as memory of the control group.
+  static constexpr std::uint64_t push_bytes = std::uint64_t{8} << 20;
+
   [[nodiscard]] bool in_place() const noexcept { return temporary_.empty(); }
+  /// Begins to write the last bytes to the disk, and waits for those before them, which leave the page cache. What
+  /// fails here, fails in commit() too.
+  void push() noexcept {
+#if defined(__linux__)
+    constexpr unsigned whole =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    const auto at = [](std::uint64_t bytes) { return static_cast<::off64_t>(bytes); };
+    static_cast<void>(::sync_file_range(fd_.get(), at(pushed_), at(size_ - pushed_), SYNC_FILE_RANGE_WRITE));
+    if (pushed_ > written_ && ::sync_file_range(fd_.get(), at(written_), at(pushed_ - written_), whole) == 0)
+      static_cast<void>(::posix_fadvise(fd_.get(), 0, at(pushed_), POSIX_FADV_DONTNEED));
+#endif
+    written_ = pushed_;
+    pushed_ = size_;
+  }
   /// A file that is replaced may be private, so the new one is until it has the mode of the former. After
   /// open() nothing throws before the name is kept.
   void create_temporary(Access access) {
@@ -103,6 +121,7 @@ class AtomicFile {
   struct ::stat former_ = {};
   detail::Descriptor fd_;
   std::uint64_t size_ = 0;
+  std::uint64_t pushed_ = 0, written_ = 0;  // bytes that push() gave to the disk, and that arrived there
 };
 
 /// Writes a file through `fill(AtomicFile&)`; when it throws, the path is as it was.

@@ -27,6 +27,8 @@
 #include "mica/text/token_id.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -102,8 +104,8 @@ class BasicTransformer {
                    Parts parts = {});
   /// Does not compile: the executor is of another type than the policy names.
   template <class Other>
-  requires(!std::is_base_of_v<Executor, Other>) BasicTransformer(gguf::DocumentRef document, Other& executor,
-                                                                 ModelOptions options = {}, Parts parts = {})
+    requires(!std::is_base_of_v<Executor, Other>)
+  BasicTransformer(gguf::DocumentRef document, Other& executor, ModelOptions options = {}, Parts parts = {})
       : BasicTransformer(document, detail::executor_of_the_policy<Executor>(executor), std::move(options),
                          std::move(parts)) {}
 
@@ -142,6 +144,26 @@ class BasicTransformer {
   bool resize_weights([[maybe_unused]] std::uint64_t bytes) {
     if constexpr (ResizablePager<Pager>) return pager_.resize(bytes);
     return false;
+  }
+  /// Frees weights at once that no step uses at that moment; returns how many bytes. From any thread, also while a
+  /// step runs, which reads what it misses; no bit changes.
+  std::uint64_t yield_weights([[maybe_unused]] std::uint64_t bytes) noexcept {
+    if constexpr (ResizablePager<Pager>) return pager_.yield(bytes);
+    return 0;
+  }
+  /// From any thread: the step that runs ends with no_memory, as do further ones; its cache is then as after
+  /// read_failed, and memory that streamed weights passed through is freed. Logits are empty. With an executor that
+  /// skips (exec::Observed) it ends after the run of the executor, with others after the layer. False: steps run
+  /// again.
+  void halt(bool halted) noexcept {
+    std::atomic_ref(halted_).store(halted, std::memory_order_release);
+    if constexpr (requires { executor_->skip(halted); }) executor_->skip(halted);
+  }
+  /// The longest time of a layer in this step and the one before it, with the reading of its weights: halt() may
+  /// have to wait as long. 0: no step was run. From any thread.
+  [[nodiscard]] std::chrono::microseconds layer_time() noexcept {
+    const auto time = [&](std::int64_t& us) { return std::atomic_ref(us).load(std::memory_order_relaxed); };
+    return std::chrono::microseconds(std::max(time(slowest_us_[0]), time(slowest_us_[1])));
   }
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
   [[nodiscard]] std::size_t kv_bytes_per_tile() const { return kv_.bytes_per_tile(); }
@@ -311,7 +333,7 @@ class BasicTransformer {
     }
     return now_;
   }
-  /// All layers; false when something could not be read.
+  /// All layers; false when something could not be read, or the model was halted.
   [[nodiscard]] bool run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
     if constexpr (dry) {
       return true;
@@ -319,7 +341,7 @@ class BasicTransformer {
       Step step = make_step(sequences, first_row);
       bool read = embed(step, sequences);
       for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(step, i);
-      return read;
+      return read && !is_halted();
     }
   }
   /// The first rows of a step are taken back that will not end.
@@ -349,12 +371,19 @@ class BasicTransformer {
     return read;
   }
   [[nodiscard]] bool run_layer(Step& step, std::size_t i) noexcept {
-    if (!pager_.acquire(i + 1)) return false;
+    const auto begin = std::chrono::steady_clock::now();
+    if (is_halted() || !pager_.acquire(i + 1)) return false;
     pager_.prefetch(i + 2);
     const bool read = step.run_layer(i);
     pager_.release(i + 1);
+    const auto time =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+    std::atomic_ref slowest(slowest_us_[step_count_ % 2]);
+    if (time.count() > slowest.load(std::memory_order_relaxed))
+      slowest.store(time.count(), std::memory_order_relaxed);
     return read;
   }
+  [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(std::memory_order_acquire); }
   void finish_logits(MatrixView<float> logits) noexcept {
     if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
     executor_->run(logits.rows(), [&](std::size_t row, std::size_t) noexcept {
@@ -385,6 +414,8 @@ class BasicTransformer {
   std::vector<SequenceStep> now_;                             // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
   std::uint64_t step_count_ = 0;
+  bool halted_ = false;                  // by halt()
+  std::int64_t slowest_us_[2] = {0, 0};  // layers of the last two steps, by step_count_
   LogSink log_;
 };
 
@@ -422,12 +453,14 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
   MICA_ASSERT(n > 0 && n <= chunk());
   const model::StepResult capacity = reserve(sequences);
   if (capacity.status != model::StepStatus::ok) return capacity;
-  ++step_count_;
+  std::atomic_ref(slowest_us_[++step_count_ % 2]).store(0, std::memory_order_relaxed);
   for (std::size_t done = 0; done < n;) {
     const std::span<const SequenceStep> now = next_sequences(sequences, done);
     if (!run(now, done)) {
       take_back(sequences, done);
-      return {model::StepStatus::read_failed, 0};
+      if (!is_halted()) return {model::StepStatus::read_failed, 0};
+      if constexpr (ResizablePager<Pager>) pager_.rest();
+      return {model::StepStatus::no_memory, 0};
     }
     for (const auto& [cache, tokens] : now) {
       cache->tokens += tokens.size();
@@ -475,6 +508,7 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   if (tied) pager_.release(0);
   pager_.release(head);
   finish_logits(logits);
+  if (is_halted()) return {};
   return logits;
 }
 

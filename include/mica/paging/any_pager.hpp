@@ -75,6 +75,14 @@ class AnyPager {
   [[nodiscard]] WeightCapacity capacity() const noexcept {
     return pager_.visit_or(WeightCapacity(), [](ResizablePager auto& p) { return p.capacity(); });
   }
+  void rest() noexcept {
+    pager_.visit([](auto& p) {
+      if constexpr (ResizablePager<std::remove_reference_t<decltype(p)>>) p.rest();
+    });
+  }
+  std::uint64_t yield(std::uint64_t bytes) noexcept {
+    return pager_.visit_or(std::uint64_t{0}, [&](ResizablePager auto& p) { return p.yield(bytes); });
+  }
 
   // Specific to AnyPager
   /// bytes: for a pager that takes them (Streamed).

@@ -131,11 +131,14 @@ concept StreamingPager = Pager<P> && requires(const P constant) {
 
 /// A pager whose weights leave memory and come back between two steps. resize(bytes): sets the capacity;
 /// false: less is resident than the capacity allows, since memory was refused or a read failed. Cost: that of
-/// the bytes that are read.
+/// the bytes that are read. yield(bytes): frees so many bytes at once, or as many as no step uses at that moment;
+/// returns how many. rest(): no step follows soon; frees the memory that weights pass through.
 template <class P>
 concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::uint64_t bytes) {
   { pager.resize(bytes) } -> std::same_as<bool>;                             // not within a step
-  { constant.capacity() } noexcept -> std::same_as<paging::WeightCapacity>;  // now
+  { constant.capacity() } noexcept -> std::same_as<paging::WeightCapacity>;  // now; any thread
+  { pager.rest() } noexcept -> std::same_as<void>;                           // not within a step
+  { pager.yield(bytes) } noexcept -> std::same_as<std::uint64_t>;            // any thread, also within a step
 };
 // clang-format on
 

@@ -100,7 +100,11 @@ class Resident {
       if (source.file() != nullptr) reader.emplace(*source.file(), log);
       const Source read_at = [&](std::uint64_t offset, std::span<std::byte> to) {
         reader ? reader->read(offset, to, bounce->span()) : source.read_at(offset, to);
-        if (table.loading != nullptr) table.loading->add(to.size());
+        if (table.loading == nullptr) return;
+        table.loading->add(to.size());
+        MICA_CHECK(table.loading->lacking() == 0, budget,
+                   "weights: others took the memory while they were read; use --weights streamed, a smaller "
+                   "quantisation, or try again later");
       };
       for (std::size_t i = 0; i < table.tensors.size(); ++i) {
         const Extent& tensor = table.tensors[i];

@@ -9,7 +9,8 @@
 //
 // Rows of the embedding are mapped. Experts are read when a token chooses them, and cached
 // (expert_cache.hpp). In a packed directory streamed weights are packed too, and each unit's checksums are
-// compared when it is read first. The resident units may change between two steps (resize).
+// compared when it is read first. The resident units may change between two steps (resize), and another thread
+// may free them at any moment, except those that a step uses at that moment (yield).
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -25,13 +26,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace mica::paging {
 
-/// Threads: as paging/concept.hpp says.
+/// Threads: as paging/concept.hpp says; yield() and capacity() from any thread.
 template <mica::Allocator A = alloc::Huge, Layout layout = Layout::packed>
 class Streamed {
   using Block = Resident<A, layout>;
@@ -56,24 +58,9 @@ class Streamed {
       experts_->release(unit - output_ - 1);
       return false;
     }
-    if (streams(unit) && (unit != 0 || output_used_)) {
-      Unit& g = units_[unit];
-      if (!ring_) return false;  // resize() found no memory for it
-      if (!ring_->has(unit)) {   // another one was expected
-        for (const std::size_t other : order_) {
-          if (!units_[other].used) ring_->forget(other);
-        }
-        if (!ring_->begin(unit, g.byte_ranges)) return false;
-        next_ = (place_[unit] + 1) % order_.size();
-      }
-      const std::byte* const at = ring_->wait(unit);
-      if (at == nullptr) return false;
-      if (!use(g, at)) {
-        ring_->forget(unit);
-        return false;
-      }
-      g.used = true;
-      read_ahead();
+    if (enter(unit) && !read(unit)) {
+      leave(unit);
+      return false;
     }
     output_used_ = output_used_ || unit == output_;
     return true;
@@ -82,11 +69,13 @@ class Streamed {
     if (unit > output_ && experts_) return experts_->release(unit - output_ - 1);
     if (unit == output_) output_used_ = false;
     if (unit == 0) drop_rows();
-    if (!streams(unit) || !units_[unit].used) return;
-    units_[unit].used = false;
-    ring_->forget(unit);
-    for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = mapped_[part.tensor];
-    read_ahead();
+    if (units_[unit].read) {
+      units_[unit].read = false;
+      ring_->forget(unit);
+      for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = mapped_[part.tensor];
+      read_ahead();
+    }
+    leave(unit);
   }
   void prefetch(std::size_t unit) noexcept {
     if (unit <= output_) return read_ahead();
@@ -96,18 +85,22 @@ class Streamed {
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return packed_[tensor]; }
 
   // Required by StreamingPager
-  [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return residency_.streamed_bytes; }
+  [[nodiscard]] std::uint64_t streamed_bytes() const noexcept {
+    const std::lock_guard hold(lock_);
+    return residency_.streamed_bytes;
+  }
   [[nodiscard]] Reads reads() const noexcept {
-    return (ring_ ? ring_->reads() : Reads()) + (experts_ ? experts_->reads() : Reads());
+    return reads_ + (ring_ ? ring_->reads() : Reads()) + (experts_ ? experts_->reads() : Reads());
   }
 
   // Required by ResizablePager
   /// Not within a step; with too few bytes the minimum that works. Units that will not be resident are freed
   /// first, then the ring, then new units are read, then a ring is made that fits: memory never exceeds the
-  /// larger of the old and the new capacity. False if a read failed: then less is resident than that allows.
+  /// larger of the old and the new capacity. False if a read failed, or yield() was called meanwhile: then less
+  /// is resident than that allows.
   bool resize(std::uint64_t bytes) {
     if (sizes_.empty()) return false;
-    requested_ = bytes;
+    const std::uint64_t yields_before = request(bytes);
     const std::size_t places = expert_places(bytes);
     const std::uint64_t left = bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
     Residency chosen = choose(left);
@@ -115,20 +108,16 @@ class Streamed {
       chosen = choose(left - std::min<std::uint64_t>(left, reading_bytes));
     }
     const bool same_places = !experts_ || places == experts_->places();
-    if (same_places && chosen.stays == residency_.stays && chosen.rows_stay == residency_.rows_stay &&
-        chosen.ring_bytes == residency_.ring_bytes)
-      return true;
+    if (same_places && is_now(chosen)) return true;
     bool all = !experts_ || places >= experts_->places() || set_places(places);
     if (ring_) ring_->resize(0);
     if (!chosen.rows_stay) drop(rows_set());
     for (std::size_t place = 0; place < order_.size(); ++place) {
       if (!chosen.stays[place]) drop(place);
     }
-    if (!keep_chosen(chosen)) {
+    if (!keep_chosen(chosen, yields_before)) {
       all = false;
-      for (std::size_t place = 0; place < order_.size(); ++place)
-        chosen.stays[place] = blocks_[place].has_value();
-      chosen = detail::residency_of(sizes_, chosen.stays);
+      chosen = present();
     }
     settle(std::move(chosen), left);
     if (experts_ && places > experts_->places()) all = set_places(places) && all;
@@ -139,10 +128,41 @@ class Streamed {
     if (sizes_.empty()) return {};
     std::uint64_t all = 0;
     for (const std::uint64_t size : sizes_) all += size;
-    const std::uint64_t rows = residency_.rows_stay ? rows_bytes_ : 0;
-    const std::uint64_t experts = units_.size() - output_ - 1, places = experts_ ? experts_->places() : 0;
-    return {whole_ring_ + expert_places(0) * place_bytes_, residency_.bytes() + rows + places * place_bytes_,
+    const std::uint64_t experts = units_.size() - output_ - 1;
+    const std::lock_guard hold(lock_);
+    return {whole_ring_ + expert_places(0) * place_bytes_, staying_bytes() + places_ * place_bytes_,
             requested_, all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
+  }
+  /// Frees resident units that no step uses now, until the capacity in use is smaller by so many bytes, or no such
+  /// unit is left; returns by how many it is smaller. From any thread, also within a step, which reads what it
+  /// misses. Takes no memory. Cost: that of giving pages back to the system.
+  std::uint64_t yield(std::uint64_t bytes) noexcept {
+    const std::lock_guard hold(lock_);
+    if (sizes_.empty()) return 0;
+    ++yields_;
+    const std::uint64_t before = staying_bytes();
+    const auto yielded = [&] { return before - std::min(before, staying_bytes()); };
+    if (residency_.rows_stay && !units_[0].used) {
+      drop_block(rows_set());
+      residency_.rows_stay = false;
+    }
+    for (std::size_t i = 0; i < yield_order_.size() && yielded() < bytes; ++i) {
+      const std::size_t place = yield_order_[i];
+      if (!residency_.stays[place] || units_[order_[place]].used) continue;
+      drop_block(place);
+      residency_.stays[place] = false;
+      residency_.staying_bytes -= sizes_[place];
+      residency_.streamed_bytes += sizes_[place];
+      residency_.ring_bytes = detail::ring_for(sizes_, residency_.stays);
+    }
+    return yielded();
+  }
+
+  /// Not within a step: frees the ring; the next read makes one.
+  void rest() noexcept {
+    if (!ring_) return;
+    reads_ = reads_ + ring_->reads();
+    ring_.reset();
   }
 
   // Specific to Streamed
@@ -167,10 +187,7 @@ class Streamed {
     map();
     if (table_.loading != nullptr) table_.loading->begin(kept_bytes());
     keep(always_set());
-    for (std::size_t place = 0; place < order_.size(); ++place) {
-      if (residency_.stays[place]) keep(place);
-    }
-    if (residency_.rows_stay) keep(rows_set());
+    keep_first();
     table_.loading = nullptr;  // gone after construction
     check_mapped();
     if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
@@ -190,7 +207,8 @@ class Streamed {
     std::vector<ByteRange> byte_ranges;
     std::vector<TensorPlace> parts;
     std::size_t bytes = 0;
-    bool used = false;
+    bool used = false;    // acquired: yield() leaves it
+    bool read = false;    // acquired, and in the ring
     bool intact = false;  // checksums were looked at
   };
 
@@ -226,6 +244,12 @@ class Streamed {
       for (const TensorPlace& part : unit.parts) sets_[place].push_back(part.tensor);
     }
     whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(sizes_.size()));
+    // A unit that is much larger than others, the head as a rule, makes the ring large: it goes last.
+    yield_order_ = detail::spread_order(sizes_.size());
+    std::reverse(yield_order_.begin(), yield_order_.end());
+    const std::uint64_t min = *std::min_element(sizes_.begin(), sizes_.end());
+    std::stable_partition(yield_order_.begin(), yield_order_.end(),
+                          [&](std::size_t place) { return sizes_[place] <= min + min / 2; });
     for (std::size_t expert = output_ + 1; expert < table_.units; ++expert) {
       add_ranges(units_[expert], std::move(tensors[expert]));
       place_bytes_ = std::max(place_bytes_, units_[expert].bytes);
@@ -258,6 +282,7 @@ class Streamed {
   [[nodiscard]] std::uint64_t make_experts(std::uint64_t bytes) {
     const std::size_t places = expert_places(bytes);
     if (places == 0) return bytes;
+    places_ = places;
     experts_.emplace(allocator_.book_as(budget::Account::weights), units_.size() - output_ - 1, place_bytes_,
                      places, readable<A>(table_.document), log_);
     return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
@@ -292,7 +317,9 @@ class Streamed {
     for (const std::size_t tensor : tensors) extents.push_back(table_.tensors[tensor]);
     Table part{table_};
     part.tensors = {extents.data(), extents.size()};
-    const Block& block = blocks_[set].emplace(part, allocator_, log_);
+    Block read(part, allocator_, log_);
+    const std::lock_guard hold(lock_);
+    const Block& block = blocks_[set].emplace(std::move(read));
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       data_[tensors[i]] = block.data(i);
       packed_[tensors[i]] = block.packed(i);
@@ -309,7 +336,31 @@ class Streamed {
     }
     return bytes;
   }
+  /// Reads what shall be resident. If others take the memory meanwhile, the units that were not read yet stay in
+  /// the file, and others leave memory again.
+  void keep_first() {
+    try {
+      for (std::size_t place = 0; place < order_.size(); ++place) {
+        if (residency_.stays[place]) keep(place);
+      }
+      if (residency_.rows_stay) keep(rows_set());
+      return;
+    } catch (const Error& error) {
+      const std::uint64_t lacking = table_.loading == nullptr ? 0 : table_.loading->short_by;
+      if (error.code() != ErrorCode::budget || lacking == 0) throw;
+      residency_ = present();
+      static_cast<void>(yield(lacking + residency_.ring_bytes));  // the ring is not there yet
+    }
+    log_(LogLevel::warning,
+         join("others took memory while weights were read: ", residency_.staying_bytes,
+              " bytes of weights stay in memory, ", residency_.streamed_bytes, " are read for each step"));
+  }
   void drop(std::size_t set) noexcept {
+    const std::lock_guard hold(lock_);
+    drop_block(set);
+  }
+  /// With the lock.
+  void drop_block(std::size_t set) noexcept {
     if (!blocks_[set]) return;
     blocks_[set].reset();
     for (const std::size_t tensor : sets_[set]) {
@@ -318,14 +369,23 @@ class Streamed {
       resident_[tensor] = false;
     }
   }
-  /// Reads the missing resident units; false at the first one that could not be read.
-  [[nodiscard]] bool keep_chosen(const Residency& chosen) {
+  /// Reads the missing resident units; false at the first one that could not be read, or when yield() was called
+  /// since then.
+  [[nodiscard]] bool keep_chosen(const Residency& chosen, std::uint64_t yields_before) {
+    const auto keep_set = [&](std::size_t set, bool stays) {
+      {
+        const std::lock_guard hold(lock_);
+        if (yields_ != yields_before) return false;
+        if (!stays || blocks_[set]) return true;
+      }
+      keep(set);
+      return true;
+    };
     try {
       for (std::size_t place = 0; place < order_.size(); ++place) {
-        if (chosen.stays[place] && !blocks_[place]) keep(place);
+        if (!keep_set(place, chosen.stays[place])) return false;
       }
-      if (chosen.rows_stay && !blocks_[rows_set()]) keep(rows_set());
-      return true;
+      return keep_set(rows_set(), chosen.rows_stay);
     } catch (const Error& error) {
       log_(LogLevel::info, join("weights stay in the file: ", error.message()));
       return false;
@@ -336,7 +396,7 @@ class Streamed {
     for (std::size_t place = 0;; ++place) {
       const bool none = chosen.staying_bytes == 0;
       if (none && chosen.bytes() > bytes) chosen.ring_bytes = *std::max_element(sizes_.begin(), sizes_.end());
-      residency_ = chosen;
+      set_residency(chosen);
       try {
         if (none || chosen.bytes() <= bytes) {
           if (ring_ || chosen.ring_bytes > 0) make_ring(chosen.ring_bytes);
@@ -353,11 +413,45 @@ class Streamed {
       chosen = detail::residency_of(sizes_, std::move(stays));
     }
   }
+  /// What is there of a choice: yield() may have freed units since.
+  void set_residency(const Residency& chosen) {
+    const std::lock_guard hold(lock_);
+    Residency now = chosen;
+    for (std::size_t place = 0; place < order_.size(); ++place)
+      now.stays[place] = chosen.stays[place] && blocks_[place];
+    if (now.stays != chosen.stays) now = detail::residency_of(sizes_, std::move(now.stays));
+    now.rows_stay = chosen.rows_stay && (blocks_[rows_set()] || sets_[rows_set()].empty());
+    residency_ = std::move(now);
+  }
+  /// What is resident, as a choice without rows.
+  [[nodiscard]] Residency present() const {
+    const std::lock_guard hold(lock_);
+    std::vector<bool> stays(order_.size());
+    for (std::size_t place = 0; place < order_.size(); ++place) stays[place] = blocks_[place].has_value();
+    return detail::residency_of(sizes_, std::move(stays));
+  }
+  [[nodiscard]] bool is_now(const Residency& chosen) const noexcept {
+    const std::lock_guard hold(lock_);
+    return chosen.stays == residency_.stays && chosen.rows_stay == residency_.rows_stay &&
+           chosen.ring_bytes == residency_.ring_bytes;
+  }
+  /// Returns the calls of yield() so far.
+  [[nodiscard]] std::uint64_t request(std::uint64_t bytes) noexcept {
+    const std::lock_guard hold(lock_);
+    requested_ = bytes;
+    return yields_;
+  }
+  /// With the lock: bytes of resident units, of rows that stay, and of the ring.
+  [[nodiscard]] std::uint64_t staying_bytes() const noexcept {
+    return residency_.bytes() + (residency_.rows_stay ? rows_bytes_ : 0);
+  }
   /// Experts are dropped, and read again when they are chosen. False if there are fewer places than that.
   [[nodiscard]] bool set_places(std::size_t places) {
     for (const std::size_t n : {places, expert_places(0)}) {
       try {
         experts_->resize(n);
+        const std::lock_guard hold(lock_);
+        places_ = n;
         return n == places;
       } catch (const Error& error) {
         log_(LogLevel::warning, error.message());
@@ -392,6 +486,59 @@ class Streamed {
       if (tensor.unit == 0 && file_of(tensor) != nullptr) rows_.push_back(i);
     }
   }
+  /// From here to leave() a unit stays where it is. Returns whether it passes through the ring.
+  [[nodiscard]] bool enter(std::size_t unit) noexcept {
+    const std::lock_guard hold(lock_);
+    units_[unit].used = true;
+    return streams(unit) && (unit != 0 || output_used_);
+  }
+  void leave(std::size_t unit) noexcept {
+    const std::lock_guard hold(lock_);
+    units_[unit].used = false;
+  }
+  /// Brings a unit through the ring.
+  [[nodiscard]] bool read(std::size_t unit) noexcept {
+    Unit& g = units_[unit];
+    if ((!ring_ || ring_->bytes() < g.bytes) && !widen_ring(g.bytes)) return false;
+    if (!ring_->has(unit)) {  // another one was expected
+      for (const std::size_t other : order_) {
+        if (!units_[other].read) ring_->forget(other);
+      }
+      if (!ring_->begin(unit, g.byte_ranges)) return false;
+      next_ = (place_[unit] + 1) % order_.size();
+    }
+    const std::byte* const at = ring_->wait(unit);
+    if (at == nullptr) return false;
+    if (!use(g, at)) {
+      ring_->forget(unit);
+      return false;
+    }
+    g.read = true;
+    read_ahead();
+    return true;
+  }
+  /// Units left memory, and the ring does not hold the next one: a ring for all that is read now, or else for
+  /// units of so many bytes. Where the allocator refuses it, more units leave.
+  [[nodiscard]] bool widen_ring(std::uint64_t unit_bytes) noexcept {
+    for (const std::size_t unit : order_) {
+      if (units_[unit].read) return false;  // it is used
+    }
+    std::uint64_t whole = 0;
+    {
+      const std::lock_guard hold(lock_);
+      whole = detail::ring_for(sizes_, residency_.stays);
+    }
+    for (const std::uint64_t bytes : {whole, whole, unit_bytes}) {
+      try {
+        make_ring(bytes);
+        return true;
+      } catch (const Error& error) {
+        log_(LogLevel::warning, error.message());
+      }
+      static_cast<void>(yield(bytes));
+    }
+    return false;
+  }
   /// The tensors of a unit that was read, at their addresses; false where it is not what was written.
   [[nodiscard]] bool use(Unit& unit, const std::byte* at) noexcept {
     if (!check(unit, at)) return false;
@@ -414,8 +561,12 @@ class Streamed {
   }
   /// Begins to read the unit that is used next, if there is room.
   void read_ahead() noexcept {
-    if (!ring_ || residency_.streamed_bytes == 0) return;
-    while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
+    if (!ring_) return;
+    {
+      const std::lock_guard hold(lock_);
+      if (residency_.streamed_bytes == 0) return;
+      while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
+    }
     const std::size_t unit = order_[next_];
     if (ring_->has(unit) || !ring_->begin(unit, units_[unit].byte_ranges)) return;
     next_ = (next_ + 1) % order_.size();
@@ -434,7 +585,7 @@ class Streamed {
   }
   [[nodiscard]] std::size_t rows_set() const noexcept { return order_.size(); }
   [[nodiscard]] std::size_t always_set() const noexcept { return order_.size() + 1; }
-  /// Whether the unit passes through the ring: as the step's input unit 0 does not.
+  /// With the lock: whether the unit passes through the ring; as the step's input unit 0 does not.
   [[nodiscard]] bool streams(std::size_t unit) const noexcept {
     return unit < place_.size() && place_[unit] != nowhere && !residency_.stays[place_[unit]];
   }
@@ -442,30 +593,37 @@ class Streamed {
   Table table_;
   A allocator_;
   LogSink log_;
-  std::size_t output_;                // the unit
-  bool output_used_ = false;          // unit 0 is then the head's matrix
-  std::vector<Unit> units_;           // by unit
-  std::vector<std::size_t> order_;    // units that each step uses as a whole, in its order
-  std::vector<std::size_t> place_;    // by unit: in order_
-  std::vector<std::uint64_t> sizes_;  // by place
-  std::uint64_t whole_ring_ = 0;      // bytes of a ring through which all of them pass
-  std::size_t place_bytes_ = 0;       // of an expert
+  std::size_t output_;                    // the unit
+  bool output_used_ = false;              // unit 0 is then the head's matrix
+  std::vector<Unit> units_;               // by unit
+  std::vector<std::size_t> order_;        // units that each step uses as a whole, in its order
+  std::vector<std::size_t> place_;        // by unit: in order_
+  std::vector<std::uint64_t> sizes_;      // by place
+  std::vector<std::size_t> yield_order_;  // places, in the order in which yield() frees them
+  std::uint64_t whole_ring_ = 0;          // bytes of a ring through which all of them pass
+  std::size_t place_bytes_ = 0;           // of an expert
   /// Tensors of each place, then those that are read by rows, then those that stay in any case: the norm of a
   /// head that is the embedding.
   std::vector<std::vector<std::size_t>> sets_;
-  std::uint64_t rows_bytes_ = 0;              // of the set of rows, which stays when all else does
+  std::uint64_t rows_bytes_ = 0;  // of the set of rows, which stays when all else does
+  /// Guards what yield() changes while a step runs: residency_, blocks_, and what is known of tensors that are not
+  /// acquired.
+  mutable std::mutex lock_;
   Residency residency_;                       // by place
   std::vector<std::optional<Block>> blocks_;  // by set; those of 2 MiB and more lie on huge pages
-  std::vector<bool> resident_;                // by tensor
-  std::vector<bool> packed_;                  // by tensor
+  std::vector<std::uint8_t> resident_;        // by tensor: no bits, threads write beside each other
+  std::vector<std::uint8_t> packed_;          // by tensor
   std::vector<const std::byte*> data_;        // by tensor
   std::vector<const std::byte*> mapped_;      // by tensor
   std::vector<io::Mapping> mappings_;         // by source
   std::vector<std::size_t> rows_;             // tensors of files of which a step touches some rows
   std::optional<ReadRing<A>> ring_;
+  Reads reads_;  // of rings that are gone
   std::optional<ExpertCache<A>> experts_;
-  std::uint64_t requested_;  // bytes
-  std::size_t next_ = 0;     // place of the unit to be read next
+  std::size_t places_ = 0;    // of experts
+  std::uint64_t requested_;   // bytes
+  std::uint64_t yields_ = 0;  // calls of yield()
+  std::size_t next_ = 0;      // place of the unit to be read next
 };
 
 static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>>);

@@ -8,6 +8,7 @@
 
 #include "mica/runtime/concept.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,6 +79,9 @@ class AnyModel {
   // Required by ResizableModel
   [[nodiscard]] virtual paging::WeightCapacity weight_capacity() const noexcept = 0;
   virtual bool resize_weights(std::uint64_t bytes) = 0;
+  virtual std::uint64_t yield_weights(std::uint64_t bytes) noexcept = 0;
+  virtual void halt(bool halted) noexcept = 0;
+  [[nodiscard]] virtual std::chrono::microseconds layer_time() noexcept = 0;
   [[nodiscard]] virtual std::size_t max_chunk() const noexcept = 0;
   virtual bool set_chunk(std::size_t tokens) = 0;
 
@@ -155,6 +159,9 @@ class AnyModel::Of final : public AnyModel {
   }
   paging::WeightCapacity weight_capacity() const noexcept override { return model_.weight_capacity(); }
   bool resize_weights(std::uint64_t bytes) override { return model_.resize_weights(bytes); }
+  std::uint64_t yield_weights(std::uint64_t bytes) noexcept override { return model_.yield_weights(bytes); }
+  void halt(bool halted) noexcept override { model_.halt(halted); }
+  std::chrono::microseconds layer_time() noexcept override { return model_.layer_time(); }
   std::size_t max_chunk() const noexcept override { return model_.max_chunk(); }
   bool set_chunk(std::size_t tokens) override { return model_.set_chunk(tokens); }
   std::uint64_t weight_bytes() const noexcept override { return model_.weight_bytes(); }

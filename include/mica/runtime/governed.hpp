@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model that yields memory: called between two steps, it reads the pressure on memory, and applies the
-// decision of a Governor. No bit of an answer changes, only the time.
+// decision of a Governor. No bit of an answer changes, only the time. With a MemoryWatch weights are also yielded
+// while a step runs.
 //
+//   mica::MemoryWatch watch;                  // a thread
 //   GenerateOptions options;
-//   mica::Governed governed(model.transformer(), {.session = &session});
+//   mica::Governed governed(model.transformer(), {.session = &session, .watch = &watch});
 //   options.between_steps = [&] { governed(); };
 #pragma once
 
 #include "mica/base/error.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/runtime/governor.hpp"
+#include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/session.hpp"
 
 #include <algorithm>
@@ -31,7 +34,9 @@ struct GovernedOptions {
   std::function<bool()> free_memory = {};
   /// The minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch.
   std::size_t min_chunk = 32;
-  std::string root = {};  // stands before /proc and /sys, for tests
+  MemoryWatch* watch =
+      nullptr;            // yields within steps, and reads for this; null: memory is read between steps
+  std::string root = {};  // without a watch: stands before /proc and /sys, for tests
   LogSink log = {};       // gets each change as a warning
 };
 
@@ -46,24 +51,45 @@ class Governed {
       : model_(model),
         options_(std::move(options)),
         reader_(options_.root),
-        governor_(model.weight_capacity(), options_.governor) {}
+        governor_(model.weight_capacity(), options_.governor) {
+    if (options_.watch != nullptr) options_.watch->attach(model);
+  }
+  Governed(const Governed&) = delete;
+  Governed& operator=(const Governed&) = delete;
+  ~Governed() {
+    if (options_.watch != nullptr) options_.watch->detach();
+  }
 
   /// Between two steps; returns whether something changed. Cost: a reading of the clock; ten times a second a
   /// reading of pressure; reclaimed weights are read here. Each change is one line of the log. Logits after a
   /// long last step may be lost (BasicTransformer::set_chunk).
   bool operator()(Clock::time_point now = Clock::now()) {
-    const auto pressure = reader_.poll(now);
-    if (!pressure) return false;
-    const auto decision = governor_.decide(*pressure, model_.weight_capacity(), now);
-    if (!decision) return false;
-    refused_ = false;
-    const std::string done = follow(*decision);
-    if (refused_) governor_.refuse(*decision);
+    const MemoryWatch::State state = read(now);
+    if (!state.pressure) return false;
+    std::string done;
+    if (state.yielded > 0 || state.loaded_short) {
+      const Decision decision = governor_.note_urgent(now);
+      done = state.yielded == 0 ? "fewer weights were loaded"
+                                : join(budget::size_text(state.yielded), " of weights left memory at once");
+      add(done, follow(decision));
+    }
+    // What frees nothing is not waited for.
+    for (bool again = !state.halted; again;) {
+      const auto decision = governor_.decide(*state.pressure, model_.weight_capacity(), now, state.growth);
+      if (!decision) break;
+      refused_ = false;
+      const std::string changed = follow(*decision);
+      if (refused_) governor_.refuse(*decision);
+      again = changed.empty() && decision->to > decision->from;
+      if (again) governor_.hurry();
+      add(done, changed);
+    }
     if (done.empty()) return false;
-    const auto waited = static_cast<int>(pressure->stalled * 100 + 0.5);
+    const budget::Pressure& pressure = *state.pressure;
+    const auto waited = static_cast<int>(pressure.stalled * 100 + 0.5);
     options_.log(LogLevel::warning,
-                 join("governor: ", budget::size_text(pressure->left), " of ",
-                      budget::size_text(pressure->limit), " left of ", pressure->authority,
+                 join("governor: ", budget::size_text(pressure.left), " of ",
+                      budget::size_text(pressure.limit), " left of ", pressure.authority,
                       waited == 0 ? "" : join(", ", waited, " % of the time waited for memory"), ": ", done));
     return true;
   }
@@ -76,33 +102,46 @@ class Governed {
 
   /// The yield at this moment.
   [[nodiscard]] Yield yield() const noexcept { return governor_.yield(); }
+  /// Whether the watch halted the model: nothing is left to yield, and the limit is near. Steps end with no_memory.
+  [[nodiscard]] bool halted() const noexcept { return options_.watch != nullptr && options_.watch->halted(); }
   /// Replaces GovernedOptions::session; null: none.
   void watch(Session<Model>* session) noexcept { options_.session = session; }
 
  private:
+  /// The reading of the watch, if it is a new one, or one of our own.
+  [[nodiscard]] MemoryWatch::State read(Clock::time_point now) {
+    if (options_.watch == nullptr) return {.pressure = reader_.poll(now)};
+    MemoryWatch::State state = options_.watch->take();
+    if (std::exchange(readings_, state.readings) == state.readings && state.yielded == 0 &&
+        !state.loaded_short)
+      state.pressure.reset();
+    return state;
+  }
+  static void add(std::string& to, const std::string& text) {
+    if (!text.empty()) to += join(to.empty() ? "" : ", ", text);
+  }
   /// Takes the steps between both yields, one after the other. Returns what changed, for the log.
   [[nodiscard]] std::string follow(const Decision& decision) {
     std::string done;
-    const auto add = [&](const std::string& text) {
-      if (!text.empty()) done += join(done.empty() ? "" : ", ", text);
-    };
     const auto passes = [&](Yield yield, Yield low, Yield high) { return low < yield && yield <= high; };
     if (decision.weight_bytes != 0)
-      add(resize_weights(decision.weight_bytes));  // the largest first, when it is urgent
+      add(done, resize_weights(decision.weight_bytes));  // the largest first, when it is urgent
     const std::size_t max = model_.max_chunk();
-    if (passes(Yield::caches, decision.from, decision.to)) add(yield_caches());
+    if (passes(Yield::caches, decision.from, decision.to)) add(done, yield_caches());
     if (passes(Yield::chunk, decision.from, decision.to)) {
-      add(set_chunk(std::min(max, std::max(max / 8, options_.min_chunk))));
+      add(done, set_chunk(std::min(max, std::max(max / 8, options_.min_chunk))));
     }
-    if (passes(Yield::chunk, decision.to, decision.from)) add(set_chunk(max));
+    if (passes(Yield::chunk, decision.to, decision.from)) add(done, set_chunk(max));
     return done;
   }
 
+  /// Empty where caches had no memory to release.
   [[nodiscard]] std::string yield_caches() {
+    const std::uint64_t before = reader_.own_bytes();
+    bool freed = false;
     if (options_.session != nullptr) options_.session->trim();
-    while (options_.free_memory && options_.free_memory()) {
-    }
-    return "caches release unused memory";
+    while (options_.free_memory && options_.free_memory()) freed = true;
+    return freed || reader_.own_bytes() < before ? "caches release unused memory" : "";
   }
   [[nodiscard]] std::string set_chunk(std::size_t tokens) {
     const std::size_t before = model_.chunk();
@@ -123,7 +162,8 @@ class Governed {
   GovernedOptions<Model> options_;
   budget::PressureReader reader_;
   Governor governor_;
-  bool refused_ = false;  // a part of the decision was applied
+  bool refused_ = false;        // a part of the decision was applied
+  std::uint64_t readings_ = 0;  // of the watch, when it was read last
 };
 
 }  // namespace mica

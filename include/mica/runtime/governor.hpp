@@ -3,10 +3,10 @@
 // When a running model yields memory, and when it reclaims it. A decision from readings alone: nothing here
 // reads a file or changes a model (budget/pressure.hpp, runtime/governed.hpp do).
 //
-//   remaining   0 |  pressure: yield  | low |  no change  | high |  no pressure: reclaim, after a while |
-//   order       caches, chunk, cold, weights: each once, weights repeatedly
+//   remaining   0 | urgent | pressure: yield  | low |  no change  | high |  no pressure: reclaim, after a while |
+//   order       caches, chunk, cold, weights: each once, weights repeatedly; urgently all at once
 //
-// It reclaims memory after a time without pressure, which doubles each time that it was too early.
+// The faster others take memory, the higher are all three thresholds. It reclaims memory after a time without pressure, which doubles each time that it was too early.
 #pragma once
 
 #include "mica/budget/pressure.hpp"
@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace mica {
 
@@ -35,7 +36,8 @@ enum class Yield : std::uint8_t {
   return names[static_cast<std::size_t>(yield)];
 }
 
-/// The thresholds of a governor. Fractions are of the nearest limit.
+/// The thresholds of a governor. Fractions are of the nearest limit. Each threshold grows with the bytes that
+/// others take within 100 ms (budget/growth.hpp): urgent by 5/4 of them, low by 3/2, high by 5/2.
 struct GovernorOptions {
   double low = 0.02;   // less remaining is pressure
   double high = 0.04;  // more remaining is no pressure; between them the time that tasks wait decides
@@ -69,19 +71,44 @@ class Governor {
   [[nodiscard]] Yield yield() const noexcept { return yield_; }
   /// The decision could not be applied: yielded memory stays yielded until there is no pressure.
   void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }
-  /// Empty: nothing to do. The caller applies a decision before the next reading.
+  /// Empty: nothing to do. The caller applies a decision before the next reading. growth: bytes that others took
+  /// within 100 ms, at most.
   [[nodiscard]] std::optional<Decision> decide(const budget::Pressure& pressure,
-                                               const paging::WeightCapacity& capacity, Time now) noexcept;
+                                               const paging::WeightCapacity& capacity, Time now,
+                                               std::uint64_t growth = 0) noexcept;
+  /// The last yield freed nothing: the next one does not wait.
+  void hurry() noexcept { at_once_ = true; }
+  /// Weights were yielded at once, because less than `urgent` remained. Returns the decision that yields what
+  /// comes before weights.
+  Decision note_urgent(Time now) noexcept {
+    const Decision decision{yield_, Yield::weights, 0};
+    yield_ = Yield::weights;
+    note_pressure(now);
+    return decision;
+  }
+
+  /// Thresholds in bytes: below low is pressure, above high is none, and below urgent nothing can wait for the
+  /// end of a step.
+  struct Thresholds {
+    std::uint64_t urgent, low, high;
+  };
+  [[nodiscard]] static Thresholds thresholds(const GovernorOptions& options, const budget::Pressure& pressure,
+                                             std::uint64_t growth) noexcept {
+    const double part = options.low * static_cast<double>(pressure.limit);
+    const auto low = std::clamp(static_cast<std::uint64_t>(part), options.min_low, options.max_low);
+    const auto high = static_cast<std::uint64_t>(static_cast<double>(low) * options.high / options.low);
+    const std::uint64_t fast = std::min(growth, pressure.limit);
+    return {low / 2 + fast * 5 / 4, low + fast * 3 / 2, high + fast * 5 / 2};
+  }
 
  private:
-  /// The thresholds in bytes: below low is pressure, above high is none.
-  struct Thresholds {
-    std::uint64_t low, high;
-  };
-  [[nodiscard]] Thresholds thresholds(const budget::Pressure& pressure) const noexcept {
-    const double part = options_.low * static_cast<double>(pressure.limit);
-    const auto low = std::clamp(static_cast<std::uint64_t>(part), options_.min_low, options_.max_low);
-    return {low, static_cast<std::uint64_t>(static_cast<double>(low) * options_.high / options_.low)};
+  /// A wait that was too short doubles.
+  void note_pressure(Time now) noexcept {
+    calm_.reset();
+    const bool too_early = up_ && now - *up_ < 2 * wait_;
+    if (too_early && (!down_ || *down_ < *up_))
+      wait_ = std::min<decltype(wait_)>(2 * wait_, options_.longest);
+    down_ = now;
   }
   /// One yield after the other; where less than half of `low` remains, all of them at once. Weights yield
   /// until the middle of both thresholds is reached.
@@ -91,7 +118,7 @@ class Governor {
     const bool can = capacity.resident > capacity.min;
     const Yield last = can || yield_ == Yield::weights ? Yield::weights : Yield::cold;
     if (yield_ == last && !can) return std::nullopt;
-    const bool hurry = pressure.left < m.low / 2 || pressure.killed > 0;
+    const bool hurry = pressure.left < m.urgent || pressure.killed > 0;
     const auto next = static_cast<Yield>(static_cast<std::uint8_t>(yield_) + 1);
     Decision decision{yield_, hurry ? last : std::min(next, last), 0};
     if (decision.to != Yield::weights)
@@ -123,23 +150,23 @@ class Governor {
   std::chrono::steady_clock::duration wait_;  // without pressure, before a step up
   std::optional<Time> down_, up_;             // the last steps
   std::optional<Time> calm_;                  // since when it is
+  bool at_once_ = false;
 };
 
 inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure,
-                                                const paging::WeightCapacity& capacity, Time now) noexcept {
+                                                const paging::WeightCapacity& capacity, Time now,
+                                                std::uint64_t growth) noexcept {
   if (pressure.limit == budget::Pressure::unlimited) return std::nullopt;
-  const Thresholds m = thresholds(pressure);
+  const Thresholds m = thresholds(options_, pressure, growth);
   const bool waits = pressure.stalled > options_.stalled && pressure.left < m.high;
   const bool pressed = pressure.left < m.low || waits || pressure.killed > 0;
   std::optional<Decision> decision;
   if (pressed) {
     calm_.reset();
-    if (down_ && now - *down_ < options_.down) return std::nullopt;
+    const bool wait = !std::exchange(at_once_, false) && down_ && now - *down_ < options_.down;
+    if (wait) return std::nullopt;
     if (!(decision = yield_step(pressure, capacity, m))) return std::nullopt;
-    const bool too_early = up_ && now - *up_ < 2 * wait_;
-    if (too_early && (!down_ || *down_ < *up_))
-      wait_ = std::min<decltype(wait_)>(2 * wait_, options_.longest);
-    down_ = now;
+    note_pressure(now);
   } else {
     const bool calm = pressure.left > m.high && pressure.stalled < options_.stalled / 10;
     if (!calm) calm_.reset();

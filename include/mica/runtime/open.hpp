@@ -19,6 +19,7 @@
 #include "mica/model/chosen.hpp"
 #include "mica/plan/solve.hpp"
 #include "mica/runtime/any_model.hpp"
+#include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/open_options.hpp"
 #include "mica/runtime/session.hpp"
 #include "mica/text/tokenizer.hpp"
@@ -55,6 +56,8 @@ class BasicModel {
   /// The same, to book what belongs to the model's answers: constraints.
   [[nodiscard]] budget::Ledger& ledger() noexcept { return *parts_->ledger; }
   [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
+  /// OpenOptions::watch.
+  [[nodiscard]] MemoryWatch* memory_watch() const noexcept { return parts_->watched.watch.get(); }
 
   /// An empty sequence. Sessions of one model take turns.
   [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(transformer()); }
@@ -78,6 +81,18 @@ class BasicModel {
     std::shared_ptr<exec::RunObserver> runs;
     exec::Observed<exec::Team> executor;
     std::unique_ptr<AnyModel> transformer;
+    /// The watch has the model while this lives.
+    struct Watched {
+      std::shared_ptr<MemoryWatch> watch;
+      Watched(std::shared_ptr<MemoryWatch> given, AnyModel& model) : watch(std::move(given)) {
+        if (watch) watch->attach(model);
+      }
+      Watched(const Watched&) = delete;
+      Watched& operator=(const Watched&) = delete;
+      ~Watched() {
+        if (watch) watch->detach();
+      }
+    } watched;
   };
 
   std::unique_ptr<Parts> parts_;
@@ -98,23 +113,23 @@ inline constexpr bool are_families<TypeList<F...>> = sizeof...(F) > 0;
 /// Opens a GGUF file, or the first or any shard of a set. Uses the kernels of all elements of keys and
 /// values; a library of mica_add_kernels(... KV ...) has some alone, and needs a Transformer of your own.
 template <class Families = arch::All, class Formats = format::All>
-requires(detail::are_families<Families>&& detail::Formats<Formats>)
-    [[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {
+  requires(detail::are_families<Families> && detail::Formats<Formats>)
+[[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {
   return {gguf::open(std::move(path), format::table_with<Formats>()), options};
 }
 
 /// The same for a model in memory, which outlives the Model. `name` stands for the file in error texts.
 template <class Families = arch::All, class Formats = format::All>
-requires(detail::are_families<Families>&& detail::Formats<Formats>)
-    [[nodiscard]] BasicModel<Families, Formats> open(std::span<const std::byte> bytes, std::string_view name,
-                                                     const OpenOptions& options = {}) {
+  requires(detail::are_families<Families> && detail::Formats<Formats>)
+[[nodiscard]] BasicModel<Families, Formats> open(std::span<const std::byte> bytes, std::string_view name,
+                                                 const OpenOptions& options = {}) {
   return {gguf::parse(bytes, name, format::table_with<Formats>()), options};
 }
 
 /// The overload for wrong lists: its static_asserts name the lists that are allowed.
 template <class Families, class Formats = format::All, class... Arguments>
-requires(!detail::are_families<Families> || !detail::Formats<Formats>) [[nodiscard]] Model
-    open(Arguments&&... arguments) {
+  requires(!detail::are_families<Families> || !detail::Formats<Formats>)
+[[nodiscard]] Model open(Arguments&&... arguments) {
   static_assert(detail::are_families<Families>,
                 "mica::open<Families, Formats>: the first list must be a mica::TypeList of families, such as "
                 "mica::TypeList<mica::arch::Llama> (arch/concept.hpp)");
@@ -155,6 +170,19 @@ template <class Families, class Formats>
     return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),
                                  question.choice);
   });
+}
+
+/// The same, and the watch is asked while weights are read.
+template <class Families, class Formats>
+[[nodiscard]] std::unique_ptr<AnyModel> make_watched_model(const gguf::Document& document,
+                                                           exec::Observed<exec::Team>& team,
+                                                           budget::Ledger& ledger,
+                                                           const OpenOptions& options) {
+  if (!options.watch) return make_any_model<Families, Formats>(document, team, ledger, options);
+  MemoryWatch::Loading loading{options.progress, options.watch.get()};
+  OpenOptions watched = options;
+  watched.progress = loading.with_watch();
+  return make_any_model<Families, Formats>(document, team, ledger, watched);
 }
 
 /// The budget of a model, in bytes. A warning says if it is less than requested.
@@ -200,7 +228,8 @@ BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptio
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       runs(options.runs),
       executor(team, runs.get()),
-      transformer(detail::make_any_model<Families, Formats>(document, executor, *ledger, options)) {
+      transformer(detail::make_watched_model<Families, Formats>(document, executor, *ledger, options)),
+      watched(options.watch, *transformer) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer->config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
              " tokens; token_embd.weight has rows for ", transformer->config().n_vocab);

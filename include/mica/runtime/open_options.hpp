@@ -18,6 +18,8 @@
 
 namespace mica {
 
+class MemoryWatch;  // runtime/memory_watch.hpp
+
 struct OpenOptions {
   std::size_t n_ctx = 0;        // tokens; 0: what the model was trained for
   std::size_t chunk = 512;      // tokens of one step at most; 0 counts as 1
@@ -32,8 +34,10 @@ struct OpenOptions {
   plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for all their contexts
   model::Choice choice = {};       // KV storage and elements, eviction, weights
   std::shared_ptr<exec::RunObserver> runs = {};  // observes the runs of the threads, as pace::Pacer does
-  LogSink log = {};                              // its context outlives the model
-  LoadProgress progress = {};                    // called while weights are read, by open() alone
+  /// Frees weights while the model is loaded and while its steps run (runtime/memory_watch.hpp).
+  std::shared_ptr<MemoryWatch> watch = {};
+  LogSink log = {};            // its context outlives the model
+  LoadProgress progress = {};  // called while weights are read, by open() alone
 };
 
 }  // namespace mica

@@ -3,6 +3,8 @@
 // What is reduced when a model does not fit, in this order:
 //
 //   as requested -> a shorter context -> keys and values in Q8_0 -> streamed weights -> smaller steps
+//                -> where numbers may change: a window of tokens -> older tokens in a file -> 4-bit elements
+//                -> a very short context
 //
 // Only choices that were not requested change. Streamed weights are tried with the requested elements again,
 // and at each size of a step. Thresholds between the fallbacks are comfortable_tokens and min_tokens.
@@ -18,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace mica::plan {
 
@@ -27,6 +30,9 @@ struct Adjustable {
   bool elements = false;  // of keys and values
   bool weights = false;   // how they come into memory
   bool chunk = false;     // tokens of a step; each step is a pass over weights that are streamed
+  /// What a model computes: tokens between the first ones and a window are evicted, keys and values have 4 bits;
+  /// and keys and values in a file, which is slow.
+  bool numbers = false;
 };
 
 /// A question that fits, and its plan.
@@ -39,6 +45,8 @@ struct Fallback {
 /// keep weights in memory.
 inline constexpr std::size_t comfortable_tokens = 8192;
 inline constexpr std::size_t min_tokens = 2048;
+/// Tokens that a window holds, the largest that fits.
+inline constexpr std::size_t windows[] = {4096, 2048, 1024, 512};
 /// Steps of fewer tokens than this save nothing worth a pass over the weights.
 inline constexpr std::size_t min_chunk = 16;
 
@@ -58,7 +66,10 @@ class Fallbacks {
     const Question small = with_small_elements(requested_);
     if (auto fallback = at(small)) return fallback;
     if (auto fallback = shorter(small, std::min(max, min_tokens), max)) return fallback;
-    if (!free_.weights) return shorter(small, format::tile_tokens, max);
+    if (!free_.weights) {
+      if (auto fallback = degraded(small, requested_.model.chunk, max)) return fallback;
+      return shorter(small, format::tile_tokens, max);
+    }
     const std::size_t smallest =
         free_.chunk ? std::min(requested_.model.chunk, min_chunk) : requested_.model.chunk;
     std::size_t chunk = requested_.model.chunk;
@@ -68,22 +79,30 @@ class Fallbacks {
       }
       if (chunk == smallest) break;
     }
+    if (auto fallback = degraded(small, chunk, max)) return fallback;
     if (auto fallback = streamed(small, chunk, format::tile_tokens, max)) return fallback;
     return shorter(small, format::tile_tokens,
                    max);  // the ring of a small model takes more than its weights
   }
 
   /// The fallback that needs the least memory: every free choice has changed. Every budget of its peak or
-  /// more has a fallback that fits. Cost: two plans.
+  /// more has a fallback that fits. Cost: two plans, and six where numbers may change.
   [[nodiscard]] Fallback smallest() {
     Question small = with_small_elements(requested_);
     if (free_.context) small.model.n_ctx = format::tile_tokens;
     Fallback smallest = planned(small);
-    if (!free_.weights) return smallest;
-    small.choice.weights = paging::Choice::streamed;
-    if (free_.chunk) small.model.chunk = std::min(small.model.chunk, min_chunk);
-    Fallback streamed = planned(std::move(small));
-    return streamed.plan.peak_bytes < smallest.plan.peak_bytes ? std::move(streamed) : std::move(smallest);
+    const auto offer = [&](Question question) {
+      Fallback fallback = planned(std::move(question));
+      if (fallback.plan.peak_bytes < smallest.plan.peak_bytes) smallest = std::move(fallback);
+    };
+    if (free_.weights) {
+      small.choice.weights = paging::Choice::streamed;
+      if (free_.chunk) small.model.chunk = std::min(small.model.chunk, min_chunk);
+      offer(small);
+    }
+    if (!free_.numbers || free_.context) return smallest;
+    for (Question& question : degradations(small, smallest.plan.n_ctx)) offer(std::move(question));
+    return smallest;
   }
 
  private:
@@ -108,6 +127,40 @@ class Fallbacks {
     if (free_.context) question.model.n_ctx = std::min(max, comfortable_tokens / 2);
     if (auto fallback = at(question)) return fallback;
     return shorter(question, smallest, question.model.n_ctx);
+  }
+  /// What changes numbers, or is slow, beside what has changed already; in order.
+  [[nodiscard]] std::vector<Question> degradations(const Question& question, std::size_t n_ctx) const {
+    std::vector<Question> out;
+    const auto add_windows = [&](Question with) {
+      if (with.choice.evict.capacity() != 0) return;  // one was requested
+      for (const std::size_t tokens : windows) {
+        if (tokens >= n_ctx) continue;
+        with.choice.evict = kv::SinksAndWindow(tokens);
+        out.push_back(with);
+      }
+    };
+    add_windows(question);
+    Question filed = question;
+    if (filed.choice.kv == kv::Choice::segmented) {
+      filed.choice.kv = kv::Choice::spilled;
+      out.push_back(std::move(filed));
+    }
+    if (!free_.elements) return out;
+    Question four = question;
+    four.choice.cache_type_k = four.choice.cache_type_v = kv::Element::q4_0;
+    out.push_back(four);
+    add_windows(std::move(four));
+    return out;
+  }
+  [[nodiscard]] std::optional<Fallback> degraded(Question question, std::size_t chunk, std::size_t max) {
+    if (!free_.numbers) return std::nullopt;
+    if (free_.weights) question.choice.weights = paging::Choice::streamed;
+    question.model.chunk = chunk;
+    if (free_.context) question.model.n_ctx = std::min(max, comfortable_tokens / 2);
+    for (Question& each : degradations(question, std::min(max, question.model.n_ctx))) {
+      if (auto fallback = at(std::move(each))) return fallback;
+    }
+    return std::nullopt;
   }
   /// With the longest context that fits, if that has at least `smallest` tokens.
   [[nodiscard]] std::optional<Fallback> shorter(Question question, std::size_t smallest, std::size_t max) {
@@ -145,6 +198,11 @@ class Fallbacks {
   if (before.cache_type_k != now.cache_type_k || before.cache_type_v != now.cache_type_v) {
     add(join("keys and values in ", kv::name(now.cache_type_k)));
   }
+  if (before.kv != now.kv) add(join("keys and values ", kv::name(now.kv), ": in a file"));
+  if (before.evict.capacity() != now.evict.capacity())
+    add(join("a window of ", now.evict.capacity(),
+             " tokens: the model does not see those between the first ones "
+             "and the window"));
   if (before.weights != now.weights) {
     add(join("weights ", paging::name(now.weights), " (", budget::size_text(fallback.plan.streamed_bytes),
              " read for each step)"));

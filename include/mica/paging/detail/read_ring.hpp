@@ -81,6 +81,7 @@ class ReadRing {
     memory_ = std::move(*memory);
   }
 
+  [[nodiscard]] std::size_t bytes() const noexcept { return memory_.size(); }
   [[nodiscard]] const Reads& reads() const noexcept { return reader_.reads(); }
 
  private:

@@ -41,18 +41,18 @@ namespace detail {
   return order;
 }
 
-/// Room for any unit that is read beside the one that is read after it.
+/// Room for any unit that is read beside the one that is read after it. Takes no memory.
 [[nodiscard]] inline std::uint64_t ring_for(const std::vector<std::uint64_t>& bytes,
-                                            const std::vector<bool>& stays) {
-  std::vector<std::uint64_t> streamed;
+                                            const std::vector<bool>& stays) noexcept {
+  std::uint64_t max = 0, first = 0, last = 0;
+  std::size_t streamed = 0;
   for (std::size_t g = 0; g < bytes.size(); ++g) {
-    if (!stays[g]) streamed.push_back(bytes[g]);
+    if (stays[g]) continue;
+    if (streamed++ == 0) first = bytes[g];
+    max = std::max(max, last + bytes[g]);
+    last = bytes[g];
   }
-  std::uint64_t max = streamed.size() == 1 ? streamed[0] : 0;
-  for (std::size_t i = 0; streamed.size() > 1 && i < streamed.size(); ++i) {
-    max = std::max(max, streamed[i] + streamed[(i + 1) % streamed.size()]);
-  }
-  return max;
+  return streamed > 1 ? std::max(max, last + first) : max;
 }
 
 [[nodiscard]] inline Residency residency_of(const std::vector<std::uint64_t>& bytes,

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread that watches memory while a model is loaded and while its steps run, for a Governed. A step may take
+// seconds, and others may take the memory that is left in a tenth of one: where that is near, the thread frees
+// weights at once, which the step then reads for itself. No bit of an answer changes.
+//
+//   left      | urgent: weights leave at once | low: a Governed yields between two steps |
+//   pauses    8 ms near the thresholds, 100 ms far from them; the kernel's events end a pause
+//
+// Where nothing is left to yield and others still take memory, the model is halted: its steps end soon, so that
+// a session can be saved before the process is killed.
+#pragma once
+
+#include "mica/budget/detail/pressure_events.hpp"
+#include "mica/budget/growth.hpp"
+#include "mica/budget/pressure.hpp"
+#include "mica/paging/concept.hpp"
+#include "mica/paging/load_progress.hpp"
+#include "mica/runtime/concept.hpp"
+#include "mica/runtime/governor.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#if defined(__linux__)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#endif
+
+namespace mica {
+
+/// The thresholds, and where the files are.
+struct MemoryWatchOptions {
+  GovernorOptions governor = {};  // its thresholds
+  std::string root = {};          // stands before /proc and /sys, for tests
+  /// Otherwise look() is called by somebody else.
+  bool thread = true;
+};
+
+/// Watches one model at a time. Public functions may be called from any thread. Cost: a reading in each pause,
+/// some tens of microseconds.
+class MemoryWatch {
+ public:
+  using Clock = std::chrono::steady_clock;  // of readings
+
+  /// What was read last, and what was done.
+  struct State {
+    std::optional<budget::Pressure> pressure;  // empty: there is nothing to read
+    std::uint64_t growth = 0;    // bytes that others took within 100 ms, the maximum, which fades
+    std::uint64_t yielded = 0;   // bytes of weights that were freed since the last take()
+    bool loaded_short = false;   // loading was told that memory is short, since the last take()
+    std::uint64_t readings = 0;  // so far
+    bool halted = false;         // as halted() says
+  };
+
+  explicit MemoryWatch(MemoryWatchOptions options = {})
+      : options_(std::move(options)),
+        reader_(options_.root, Clock::duration::zero()),
+        events_(options_.root) {
+    if (options_.thread) thread_ = std::thread([this] { run(); });
+  }
+  MemoryWatch(const MemoryWatch&) = delete;
+  MemoryWatch& operator=(const MemoryWatch&) = delete;
+  ~MemoryWatch() {
+    stopped_.store(true, std::memory_order_relaxed);
+    events_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  /// Frees weights of this model from now on, until detach(). The model outlives that.
+  template <ResizableModel Model>
+  void attach(Model& model) {
+    const std::lock_guard hold(lock_);
+    model_ = {
+        &model,
+        [](void* m, std::uint64_t bytes) noexcept { return static_cast<Model*>(m)->yield_weights(bytes); },
+        [](void* m, bool halted) noexcept { static_cast<Model*>(m)->halt(halted); },
+        [](void* m) noexcept { return static_cast<Model*>(m)->layer_time(); }};
+  }
+  void detach() noexcept {
+    const std::lock_guard hold(lock_);
+    model_ = {};
+  }
+  /// The state; what was yielded is counted anew.
+  [[nodiscard]] State take() noexcept {
+    const std::lock_guard hold(lock_);
+    State out = state_;
+    out.loaded_short = told_.exchange(false, std::memory_order_relaxed);
+    state_.yielded = 0;
+    return out;
+  }
+  /// Whether the model was halted: nothing is left to yield, and the limit is near.
+  [[nodiscard]] bool halted() const noexcept {
+    const std::lock_guard hold(lock_);
+    return state_.halted;
+  }
+  /// While a model is loaded: the bytes that its weights should leave to others.
+  [[nodiscard]] std::uint64_t lacking() const noexcept { return lacking_.load(std::memory_order_relaxed); }
+  /// `progress` with lacking(): whoever loads a model asks it after each part. The watch outlives the loading.
+  struct Loading {
+    LoadProgress progress;
+    MemoryWatch* watch;
+    [[nodiscard]] LoadProgress with_watch() noexcept {
+      return {[](void* self, std::uint64_t done, std::uint64_t total) noexcept {
+                const LoadProgress& p = static_cast<Loading*>(self)->progress;
+                if (p.report != nullptr) p.report(p.context, done, total);
+              },
+              this,
+              [](void* self) noexcept {
+                MemoryWatch& asked = *static_cast<Loading*>(self)->watch;
+                const std::uint64_t bytes = asked.lacking();
+                if (bytes > 0) asked.told_.store(true, std::memory_order_relaxed);
+                return bytes;
+              }};
+    }
+  };
+
+  /// Reads, and yields where that is urgent; returns the pause until the next reading. The thread calls it.
+  std::chrono::milliseconds look(Clock::time_point now = Clock::now()) noexcept {
+    const std::lock_guard hold(lock_);
+    const auto pressure = reader_.poll(now);
+    if (!pressure) return max_pause;
+    if (!state_.pressure || state_.pressure->authority != pressure->authority) {
+      growth_.restart();
+      least_others_ = pressure->others;
+    }
+    least_others_ = std::min(least_others_, pressure->others);
+    growth_.add(now, pressure->others);
+    state_.pressure = pressure;
+    state_.growth = growth_.peak();
+    ++state_.readings;
+    const auto m = Governor::thresholds(options_.governor, *pressure, growth_.peak());
+    const bool others_came = pressure->others > least_others_ + some_bytes;
+    if (pressure->left >= m.urgent || !others_came) {
+      lacking_.store(0, std::memory_order_relaxed);
+      return pause_for(pressure->left - std::min(pressure->left, m.low));
+    }
+    const std::uint64_t lacking = (m.low + m.high) / 2 - pressure->left;
+    lacking_.store(lacking, std::memory_order_relaxed);
+    const std::uint64_t freed = model_.model == nullptr ? 0 : model_.yield(model_.model, lacking);
+    state_.yielded += freed;
+    if (freed == 0 && model_.model != nullptr && is_hopeless(*pressure)) {
+      state_.halted = true;
+      model_.halt(model_.model, true);
+    }
+    return min_pause;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds min_pause{8}, max_pause{100};
+  static constexpr std::uint64_t fastest = 4'000'000;  // bytes that others may take in a millisecond
+  static constexpr std::chrono::microseconds window{100'000}, min_ending{100'000}, unknown_layer{200'000};
+  static constexpr std::uint64_t noise_bytes = 1u << 20;  // no growth yet
+  static constexpr std::uint64_t some_bytes = 4u << 20;   // others always change a little
+  static constexpr std::uint64_t least_bytes = 4u << 20;  // less is left: the next large page may be too much
+
+  struct Watched {
+    void* model = nullptr;
+    std::uint64_t (*yield)(void*, std::uint64_t) noexcept = nullptr;
+    void (*halt)(void*, bool) noexcept = nullptr;
+    std::chrono::microseconds (*layer_time)(void*) noexcept = nullptr;
+  };
+
+  [[nodiscard]] static std::chrono::milliseconds pause_for(std::uint64_t bytes) noexcept {
+    return std::clamp(std::chrono::milliseconds(bytes / fastest), min_pause, max_pause);
+  }
+  /// Whether the limit may be reached before a step has ended, if others go on as in the last 100 ms.
+  [[nodiscard]] bool is_hopeless(const budget::Pressure& pressure) const noexcept {
+    if (pressure.left < least_bytes) return true;
+    if (growth_.recent() < noise_bytes) return false;
+    const auto layer = model_.layer_time(model_.model);
+    const auto ending = (layer.count() == 0 ? unknown_layer : layer) * 3 / 2 + min_ending;
+    const double windows = static_cast<double>(ending.count()) / static_cast<double>(window.count());
+    return static_cast<double>(pressure.left) < static_cast<double>(growth_.recent()) * windows + least_bytes;
+  }
+  void run() noexcept {
+    hurry();
+    while (!stopped_.load(std::memory_order_relaxed)) events_.wait(look());
+  }
+  /// A priority that busy cores do not starve, where the system allows it: no error if it does not.
+  static void hurry() noexcept {
+#if defined(__linux__)
+    constexpr int sooner = -10;
+    static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<::id_t>(::syscall(SYS_gettid)), sooner));
+#endif
+  }
+
+  MemoryWatchOptions options_;
+  mutable std::mutex lock_;
+  budget::PressureReader reader_;
+  budget::Growth growth_;
+  std::uint64_t least_others_ = 0;
+  State state_;
+  Watched model_;
+  std::atomic<std::uint64_t> lacking_{0};
+  std::atomic<bool> stopped_{false}, told_{false};
+  budget::detail::PressureEvents events_;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace mica

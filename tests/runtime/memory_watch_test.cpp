@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A watch that frees weights while a step runs: on a machine whose files a test writes, and with a thread.
+
+#include "mica/runtime/memory_watch.hpp"
+
+#include "io/temporary_folder.hpp"
+#include "mica/arch/llama.hpp"
+#include "mica/paging/streamed.hpp"
+#include "mica/runtime/governed.hpp"
+#include "model/run_model.hpp"
+#include "model/tiny_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mica::test::memory_watch_test {
+namespace {
+
+using namespace std::chrono_literals;
+using Model =
+    Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>, WithPager<paging::Streamed<>>>;
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+/// A machine of 1,000 MiB of which so many are left.
+struct Machine {
+  TemporaryFolder folder;
+  Machine() {
+    std::filesystem::create_directories(folder.path("proc"));
+    leave(500);
+  }
+  void leave(int megabytes) const {
+    folder.file("proc/meminfo",
+                "MemTotal: 1024000 kB\nMemAvailable: " + std::to_string(megabytes * 1024) + " kB\n");
+  }
+};
+
+struct Weights {
+  TemporaryFolder folder;
+  TinyModel tiny{blocks_of(format::Q8_0::id)};
+  gguf::Document document = gguf::open(folder.file("model.gguf", tiny.bytes()));
+  exec::Inline executor;
+  Model model{document,
+              executor,
+              {.n_ctx = 600, .chunk = 64, .log = {}},
+              {.pager = [](const paging::Table& table, alloc::Huge allocator, LogSink log) {
+                return paging::Streamed<>(table, allocator, log, 1u << 30);
+              }}};
+};
+
+}  // namespace
+
+TEST_CASE("a watch: nothing, weights at once where others come fast, then the end of steps") {
+  const Machine machine;
+  Weights weights;
+  Model& model = weights.model;
+  Session session(model);
+  const auto ids = random_ids(200, 67);
+  MemoryWatch watch({.root = machine.folder.path(""), .thread = false});
+  watch.attach(model);
+  auto now = MemoryWatch::Clock::time_point{};
+  const auto look = [&](int left_mib) {
+    machine.leave(left_mib);
+    return watch.look(now += 50ms);
+  };
+  CHECK(look(15) == 8ms);  // as little as at the beginning: nobody took it
+  CHECK(watch.take().yielded == 0);
+  CHECK(watch.lacking() == 0);
+  CHECK(look(800) == 100ms);
+  const std::uint64_t whole = model.weight_capacity().resident;
+  CHECK(look(150) == 8ms);  // 650 MiB within 50 ms
+  CHECK(watch.take().growth == 650 * mib);
+  CHECK(watch.lacking() > 0);
+  CHECK(model.weight_capacity().resident < whole);
+  CHECK_FALSE(watch.halted());
+  CHECK(session.feed(std::span(ids).first(50)) == model::StepStatus::ok);
+  CHECK(look(900) == 8ms);  // as much may be taken once more
+  CHECK(watch.lacking() == 0);
+  CHECK(session.feed(std::span(ids).subspan(50, 50)) == model::StepStatus::ok);
+  CHECK(look(3) == 8ms);
+  CHECK(watch.halted());
+  CHECK(session.feed(std::span(ids).subspan(100, 50)) == model::StepStatus::no_memory);
+  CHECK(session.tokens().size() == 100);
+  watch.detach();
+  model.halt(false);
+  CHECK(session.feed(std::span(ids).subspan(100, 100)) == model::StepStatus::ok);
+
+  Weights fresh;
+  Session plain(fresh.model);
+  CHECK(plain.feed(ids) == model::StepStatus::ok);
+  CHECK(same_bits(plain.logits(), session.logits()));
+}
+
+TEST_CASE("a governed model with a watch: what comes before weights follows between two steps") {
+  const Machine machine;
+  Weights weights;
+  Model& model = weights.model;
+  Session session(model);
+  MemoryWatch watch({.root = machine.folder.path(""), .thread = false});
+  watch.attach(model);
+  std::vector<std::string> lines;
+  Governed governed(model, {.session = &session,
+                            .min_chunk = 8,
+                            .watch = &watch,
+                            .log = {[](void* to, LogLevel, std::string_view line) {
+                                      static_cast<std::vector<std::string>*>(to)->emplace_back(line);
+                                    },
+                                    &lines}});
+  auto now = MemoryWatch::Clock::time_point{};
+  const auto look = [&](int left_mib) {
+    machine.leave(left_mib);
+    watch.look(now += 50ms);
+  };
+  look(800);
+  CHECK_FALSE(governed(now));
+  look(100);
+  CHECK(governed(now));
+  CHECK_FALSE(governed(now));  // no reading since
+  CHECK(governed.yield() == Yield::weights);
+  CHECK(model.chunk() == 8);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].starts_with("governor: 100.0 MiB of 1000.0 MiB left of the machine: "));
+  CHECK(lines[0].ends_with(" of weights left memory at once, steps of 64 -> 8 tokens"));
+  CHECK(model.streamed_bytes() > 0);
+  for (int i = 0; i < 1000 && governed.yield() != Yield::nothing; ++i) {
+    now += 1s;
+    look(900);
+    governed(now);
+  }
+  CHECK(governed.yield() == Yield::nothing);
+  CHECK(model.streamed_bytes() == 0);
+  CHECK(model.chunk() == 64);
+}
+
+TEST_CASE("a watch with a thread of its own reads by itself, and ends with the object") {
+  const Machine machine;
+  Weights weights;
+  {
+    MemoryWatch watch({.root = machine.folder.path("")});
+    watch.attach(weights.model);
+    while (watch.take().readings == 0) std::this_thread::sleep_for(1ms);
+    const std::uint64_t whole = weights.model.weight_capacity().resident;
+    machine.leave(4);
+    while (weights.model.weight_capacity().resident == whole) std::this_thread::sleep_for(1ms);
+    watch.detach();
+  }
+  MemoryWatch of_this_machine;
+  while (of_this_machine.take().readings == 0 && !of_this_machine.take().pressure)
+    std::this_thread::sleep_for(1ms);
+}
+
+}  // namespace mica::test::memory_watch_test
