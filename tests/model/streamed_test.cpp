@@ -19,6 +19,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace mica::test::streamed_test {
 namespace {
@@ -96,6 +99,11 @@ void change_while_it_writes(std::span<const std::byte> bytes) {
   cache.rewind(0);
   CounterRng rng(8);
   std::vector<float> logits;
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    for (CounterRng own(11); !over; std::this_thread::sleep_for(std::chrono::microseconds(own.next() % 500)))
+      model.yield_weights(own.next() % 100'000);
+  });
   for (const text::TokenId id : ids) {
     model.resize_weights(rng.next() % model.weight_capacity().max);
     REQUIRE(model.step(cache, std::span(&id, 1)) == model::StepStatus::ok);
@@ -106,6 +114,8 @@ void change_while_it_writes(std::span<const std::byte> bytes) {
     const auto got = model.logits(std::span(&row, 1));
     logits.insert(logits.end(), got[0].begin(), got[0].end());
   }
+  over = true;
+  other.join();
   CHECK(same_bits(logits, expected));
 }
 
@@ -119,6 +129,13 @@ TEST_CASE("streamed weights, and packed ones, give the bits of mapped ones") {
       TinyModel(blocks_of(format::Q8_0::id)).bytes());
   Recipe tied = blocks_of(format::Q8_0::id);
   tied.tied = true;
+  for (const bool is_tied : {false, true}) {  // the output matrix passes in slices
+    Recipe large = blocks_of(format::Q8_0::id);
+    large.n_vocab = 40'003;
+    large.tied = is_tied;
+    compare<Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>>>(
+        TinyModel(large).bytes());
+  }
   compare<Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>>>(
       TinyModel(tied).bytes());
   compare<Hybrid>(TinyHybrid(HybridRecipe{}).bytes());

@@ -54,6 +54,19 @@ TEST_CASE("units of one size: a ring for two, and what is left stays, evenly spr
   }
 }
 
+TEST_CASE("a head that passes in slices needs a ring for two slices, and no more") {
+  paging::UnitSizes sizes(Bytes{100, 100, 100, 1000});
+  sizes.passing[3] = 90;
+  CHECK(paging::detail::ring_for(sizes, {false, false, false, false}) == 200);
+  CHECK(paging::detail::ring_for(sizes, {true, true, true, false}) == 180);
+  CHECK(paging::detail::ring_for(sizes, {true, true, false, false}) == 190);
+  CHECK(paging::detail::ring_for(sizes, {true, true, false, true}) == 100);
+  CHECK(choose_residency(sizes, 0).ring_bytes == 100);
+  const Residency r = choose_residency(sizes, 410);
+  CHECK(staying(r) == 2);
+  CHECK_FALSE(r.stays[3]);
+}
+
 TEST_CASE("a head that is larger than layers stays first, since it makes the ring large") {
   Bytes bytes(8, 100);
   bytes.push_back(430);

@@ -328,6 +328,72 @@ TEST_CASE("what cannot be read, or is refused, passes through the ring as before
   step(other, file.document, true, false);
 }
 
+TEST_CASE("an output matrix that is larger than layers passes in slices, and stays as a whole") {
+  constexpr std::uint64_t rows = 4099, cols = 5003, matrix = 3;
+  const TemporaryFolder folder;
+  gguf::Writer writer(32);
+  writer.set("general.architecture", "none");
+  const auto add = [&](std::string name, std::uint64_t bytes) {
+    writer.add(name, format::I8::id, {bytes}, [bytes](const gguf::Sink& sink) {
+      std::vector<std::byte> content(bytes);
+      CounterRng rng(bytes);
+      for (std::byte& b : content) b = static_cast<std::byte>(rng.next());
+      sink(content);
+    });
+  };
+  add("embedding", 30001);
+  add("layer", 300'000);
+  add("norm", 77);
+  add("output", rows * cols);
+  const gguf::Document document = gguf::open(folder.file("model.gguf", writer.bytes()));
+  std::vector<paging::Extent> table;
+  for (const auto& tensor : document.tensors()) {
+    const auto i = static_cast<std::uint32_t>(table.size());
+    paging::Extent& e = table.emplace_back();
+    e = {tensor.source, std::min(i, 2u), tensor.offset, tensor.bytes};
+    if (i == matrix) e.rows = rows, e.cols = cols;
+  }
+  std::vector<std::byte> expected(rows * cols);
+  document.read(document.tensors()[matrix], expected);
+  for (const bool damaged : {false, true}) {
+    table[matrix].checked = true;
+    table[matrix].checksum = io::checksum(expected) + damaged;
+    budget::Ledger ledger;
+    Streamed pager({document, table, 3}, A(ledger, Account::weights), {}, 0);
+    CHECK(ledger.used() < 10u << 20);
+    bool whole = true;
+    for (int round = 0; round < 2; ++round) {
+      REQUIRE(pager.acquire(1));
+      pager.release(1);
+      REQUIRE(pager.acquire(2));
+      CHECK(std::memcmp(pager.data(2), &contents(folder.path("model.gguf"))[document.tensors()[2].offset],
+                        77) == 0);
+      const std::size_t slices = pager.slices(2);
+      CHECK(slices == 5);
+      std::size_t row = 0;
+      for (std::size_t i = 0; i < slices; ++i) {
+        const paging::Slice slice = pager.acquire_slice(2, i);
+        whole = whole && slice.data != nullptr;
+        if (slice.data == nullptr) break;
+        CHECK(slice.first_row == row);
+        CHECK((slice.rows % 16 == 0 || i + 1 == slices));
+        CHECK(std::memcmp(slice.data, &expected[row * cols], slice.rows * cols) == 0);
+        row += slice.rows;
+        pager.release_slice(2, i);
+      }
+      CHECK((row == rows) == whole);
+      pager.release(2);
+    }
+    CHECK(whole != damaged);
+    if (damaged) continue;
+    CHECK(pager.resize(pager.capacity().max));
+    REQUIRE(pager.acquire(2));
+    CHECK(pager.slices(2) == 1);
+    CHECK(std::memcmp(pager.data(matrix), expected.data(), expected.size()) == 0);
+    pager.release(2);
+  }
+}
+
 TEST_CASE("a model in memory is used where it is") {
   const std::vector<std::byte> bytes = model_bytes();
   const gguf::Document document = gguf::parse(bytes, "memory");

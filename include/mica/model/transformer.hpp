@@ -384,6 +384,10 @@ class BasicTransformer {
     return read;
   }
   [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(std::memory_order_acquire); }
+  template <class Use>
+  [[nodiscard]] bool for_each_slice(std::size_t unit, Use&& use) noexcept;
+  void project_logits(std::span<const std::size_t> rows, const tensor::AnyMatrix<Formats>& w,
+                      MatrixView<float> logits, bool observed) noexcept;
   void finish_logits(MatrixView<float> logits) noexcept {
     if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
     executor_->run(logits.rows(), [&](std::size_t row, std::size_t) noexcept {
@@ -484,10 +488,46 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
     pager_.release(head);
     return {};
   }
-  const auto hidden = a.residual(last_step_);
-  const auto w = matrix(weights_.output());
   const auto logits = a.logits(n, config_.n_vocab);  // (rows, n_vocab)
-  const std::size_t batch = a.chunk();               // rows that the scratch of a step holds
+  const bool read = for_each_slice(tied ? 0 : head, [&](const auto& w, std::size_t first) {
+    project_logits(rows, w, logits.cols(first, w.rows()), first == 0);
+  });
+  if (tied) pager_.release(0);
+  pager_.release(head);
+  if (!read || is_halted()) return {};
+  finish_logits(logits);
+  return logits;
+}
+
+/// f(some rows of the output matrix, the first one): all of them, or slice by slice. False if one could not be read.
+template <class F, class P>
+template <class Use>
+bool BasicTransformer<F, P>::for_each_slice([[maybe_unused]] std::size_t unit, Use&& use) noexcept {
+  if constexpr (SlicingPager<Pager>) {
+    if (const std::size_t slices = pager_.slices(unit); slices > 1) {
+      for (std::size_t i = 0; i < slices; ++i) {
+        const paging::Slice slice = pager_.acquire_slice(unit, i);
+        if (slice.data == nullptr) return false;
+        block::TensorRef rows = weights_.output().slice(slice.first_row, slice.rows);
+        rows.first_row = 0;
+        use(Weights::matrix(rows, slice.data, pager_.packed(rows.index)), slice.first_row);
+        pager_.release_slice(unit, i);
+      }
+      return true;
+    }
+  }
+  use(matrix(weights_.output()), std::size_t{0});
+  return true;
+}
+
+/// logits: (rows, rows of w)
+template <class F, class P>
+void BasicTransformer<F, P>::project_logits(std::span<const std::size_t> rows,
+                                            const tensor::AnyMatrix<Formats>& w, MatrixView<float> logits,
+                                            [[maybe_unused]] bool observed) noexcept {
+  auto& a = *activations_;
+  const auto hidden = a.residual(last_step_);
+  const std::size_t n = rows.size(), batch = a.chunk();  // rows that the scratch of a step holds
   for (std::size_t done = 0; done < n; done += batch) {
     const std::size_t count = std::min(batch, n - done);
     const auto x = a.input(count);  // (count, width)
@@ -499,17 +539,12 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
     const auto input = block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()),
                                             config_.norm_epsilon, x, codes, block::wants_codes(codes, w));
     if constexpr (Observer::active) {
-      if (observer_ != nullptr)
+      if (observer_ != nullptr && observed)
         observer_->product(weights_.name(weights_.output().index), x, model::no_expert);
     }
     block::project<Kernels>(*executor_, input,
                             std::array{block::Product<Formats>{w, logits.rows(done, count)}});
   }
-  if (tied) pager_.release(0);
-  pager_.release(head);
-  finish_logits(logits);
-  if (is_halted()) return {};
-  return logits;
 }
 
 /// The former scratch goes first, so that both are never there at once; it has room again where the new one

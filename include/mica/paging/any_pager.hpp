@@ -58,6 +58,20 @@ class AnyPager {
     return pager_.visit([&](const auto& p) { return p.packed(tensor); });
   }
 
+  // Required by SlicingPager
+  /// 1 where the pager has no slices.
+  [[nodiscard]] std::size_t slices(std::size_t unit) noexcept {
+    return pager_.visit_or(std::size_t{1}, [&](SlicingPager auto& p) { return p.slices(unit); });
+  }
+  [[nodiscard]] Slice acquire_slice(std::size_t unit, std::size_t slice) noexcept {
+    return pager_.visit_or(Slice(), [&](SlicingPager auto& p) { return p.acquire_slice(unit, slice); });
+  }
+  void release_slice(std::size_t unit, std::size_t slice) noexcept {
+    pager_.visit([&](auto& p) {
+      if constexpr (SlicingPager<std::remove_reference_t<decltype(p)>>) p.release_slice(unit, slice);
+    });
+  }
+
   // Required by StreamingPager
   /// 0 where the pager reads nothing.
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept {
@@ -99,6 +113,6 @@ class AnyPager {
   mica::detail::OneOf<Pagers<A>> pager_;
 };
 
-static_assert(StreamingPager<AnyPager<>> && ResizablePager<AnyPager<>>);
+static_assert(StreamingPager<AnyPager<>> && ResizablePager<AnyPager<>> && SlicingPager<AnyPager<>>);
 
 }  // namespace mica::paging

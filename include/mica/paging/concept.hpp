@@ -101,6 +101,12 @@ struct Reads {
   }
 };
 
+/// Some rows of a matrix that passes in slices, and where they are.
+struct Slice {
+  std::size_t first_row = 0, rows = 0;
+  const std::byte* data = nullptr;  // null: it could not be read
+};
+
 }  // namespace paging
 
 /// Brings units of weights into memory. One step at a time; data() may be called from any thread while a unit
@@ -127,6 +133,15 @@ template <class P>
 concept StreamingPager = Pager<P> && requires(const P constant) {
   { constant.streamed_bytes() } noexcept -> std::same_as<std::uint64_t>;  // without experts
   { constant.reads() } noexcept -> std::same_as<paging::Reads>;           // since it was made
+};
+
+/// A pager whose output matrix may be larger than memory: it passes in slices of rows, one after the other, while its
+/// unit is acquired. slices(unit): how many; 1: data() has all rows.
+template <class P>
+concept SlicingPager = Pager<P> && requires(P pager, std::size_t unit, std::size_t slice) {
+  { pager.slices(unit) } noexcept -> std::same_as<std::size_t>;                // of an acquired unit
+  { pager.acquire_slice(unit, slice) } noexcept -> std::same_as<paging::Slice>;  // one at a time
+  { pager.release_slice(unit, slice) } noexcept -> std::same_as<void>;
 };
 
 /// A pager whose weights leave memory and come back between two steps. resize(bytes): sets the capacity;

@@ -4,10 +4,11 @@
 // the layer before is computed. A model may be many times larger than memory: it then runs at the speed of
 // the disk. Read weights are freed with their layer, and are never in the page cache.
 //
-//   step      | embedding | layer 0 | layer 1 | layer 2 | ... | output |
-//             | rows      | stays   | read    | stays   |     | read   |
+//   step      | embedding | layer 0 | layer 1 | layer 2 | ... | output          |
+//             | rows      | stays   | read    | stays   |     | read in slices  |
 //
-// Rows of the embedding are mapped. Experts are read when a token chooses them, and cached
+// An output matrix that is larger than a layer, and does not stay, passes in slices of the size of a layer. Rows of
+// the embedding are mapped. Experts are read when a token chooses them, and cached
 // (expert_cache.hpp). In a packed directory streamed weights are packed too, and each unit's checksums are
 // compared when it is read first. The resident units may change between two steps (resize), and another thread
 // may free them at any moment, except those that a step uses at that moment (yield).
@@ -58,7 +59,7 @@ class Streamed {
       experts_->release(unit - output_ - 1);
       return false;
     }
-    if (enter(unit) && !read(unit)) {
+    if (enter(unit) && slice_count(unit) == 1 && !read_whole(unit)) {
       leave(unit);
       return false;
     }
@@ -69,11 +70,10 @@ class Streamed {
     if (unit > output_ && experts_) return experts_->release(unit - output_ - 1);
     if (unit == output_) output_used_ = false;
     if (unit == 0) drop_rows();
-    if (units_[unit].read) {
-      units_[unit].read = false;
-      ring_->forget(unit);
+    if (units_[unit].whole) {
+      units_[unit].whole = false;
       for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = mapped_[part.tensor];
-      read_ahead();
+      forget(first_pass_[place_[unit]]);
     }
     leave(unit);
   }
@@ -83,6 +83,26 @@ class Streamed {
   }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return packed_[tensor]; }
+
+  // Required by SlicingPager
+  [[nodiscard]] std::size_t slices(std::size_t unit) noexcept {
+    const std::lock_guard hold(lock_);
+    return streams(unit) ? slice_count(unit) : 1;
+  }
+  [[nodiscard]] Slice acquire_slice(std::size_t unit, std::size_t slice) noexcept {
+    const std::size_t pass = first_pass_[place_[unit]] + slice;
+    const std::byte* const at = read(pass);
+    if (at == nullptr) return {};
+    const Pass& p = passes_[pass];
+    if (!check_slice(units_[unit], slice, at + p.skip)) {
+      forget(pass);
+      return {};
+    }
+    return {p.first_row, p.rows, at + p.skip};
+  }
+  void release_slice(std::size_t unit, std::size_t slice) noexcept {
+    forget(first_pass_[place_[unit]] + slice);
+  }
 
   // Required by StreamingPager
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept {
@@ -99,7 +119,7 @@ class Streamed {
   /// larger of the old and the new capacity. False if a read failed, or yield() was called meanwhile: then less
   /// is resident than that allows.
   bool resize(std::uint64_t bytes) {
-    if (sizes_.empty()) return false;
+    if (order_.empty()) return false;
     const std::uint64_t yields_before = request(bytes);
     const std::size_t places = expert_places(bytes);
     const std::uint64_t left = bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
@@ -125,9 +145,9 @@ class Streamed {
     return all;
   }
   [[nodiscard]] WeightCapacity capacity() const noexcept {
-    if (sizes_.empty()) return {};
+    if (order_.empty()) return {};
     std::uint64_t all = 0;
-    for (const std::uint64_t size : sizes_) all += size;
+    for (const std::uint64_t size : sizes_.bytes) all += size;
     const std::uint64_t experts = units_.size() - output_ - 1;
     const std::lock_guard hold(lock_);
     return {whole_ring_ + expert_places(0) * place_bytes_, staying_bytes() + places_ * place_bytes_,
@@ -138,7 +158,7 @@ class Streamed {
   /// misses. Takes no memory. Cost: that of giving pages back to the system.
   std::uint64_t yield(std::uint64_t bytes) noexcept {
     const std::lock_guard hold(lock_);
-    if (sizes_.empty()) return 0;
+    if (order_.empty()) return 0;
     ++yields_;
     const std::uint64_t before = staying_bytes();
     const auto yielded = [&] { return before - std::min(before, staying_bytes()); };
@@ -151,8 +171,8 @@ class Streamed {
       if (!residency_.stays[place] || units_[order_[place]].used) continue;
       drop_block(place);
       residency_.stays[place] = false;
-      residency_.staying_bytes -= sizes_[place];
-      residency_.streamed_bytes += sizes_[place];
+      residency_.staying_bytes -= sizes_.bytes[place];
+      residency_.streamed_bytes += sizes_.bytes[place];
       residency_.ring_bytes = detail::ring_for(sizes_, residency_.stays);
     }
     return yielded();
@@ -197,6 +217,8 @@ class Streamed {
 
  private:
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+  /// Reads of fewer bytes do not use the speed of a disk.
+  static constexpr std::size_t smallest_slice = std::size_t{4} << 20;
 
   /// A tensor of a unit that is read, and where it begins in it.
   struct TensorPlace {
@@ -208,8 +230,16 @@ class Streamed {
     std::vector<TensorPlace> parts;
     std::size_t bytes = 0;
     bool used = false;    // acquired: yield() leaves it
-    bool read = false;    // acquired, and in the ring
+    bool whole = false;   // acquired, and in the ring as a whole
     bool intact = false;  // checksums were looked at
+  };
+  /// What is in the ring at a time: a unit, or a slice of the output matrix, whose rows begin at `skip`.
+  struct Pass {
+    std::size_t place = 0;
+    std::vector<ByteRange> byte_ranges;
+    std::size_t bytes = 0;
+    std::size_t first_row = 0, rows = 0, skip = 0;
+    bool used = false;  // acquired
   };
 
   /// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a
@@ -225,14 +255,18 @@ class Streamed {
     for (std::size_t unit = 1; unit < output_; ++unit) order_.push_back(unit);
     order_.push_back(tied ? 0 : output_);
     sets_.resize(order_.size() + 2);
-    if (tied) sets_[always_set()] = std::move(tensors[output_]);
-    sets_[rows_set()] = std::move(tensors[0]);
-    if (auto& all = sets_[rows_set()]; tied && !all.empty()) {  // the one with the most rows
+    // Of the head its matrix alone passes, the one with the most rows: norms stay.
+    const auto take_matrix = [&](std::vector<std::size_t>& all) {
+      if (all.empty()) return;
       const auto max =
           std::max_element(all.begin(), all.end(), [&](auto a, auto b) { return rows(a) < rows(b); });
-      tensors[0] = {*max};
+      const std::size_t matrix = *max;
       all.erase(max);
-    }
+      tensors[order_.back()] = {matrix};
+    };
+    sets_[always_set()] = std::move(tensors[output_]);
+    sets_[rows_set()] = std::move(tensors[0]);
+    take_matrix(tied ? sets_[rows_set()] : sets_[always_set()]);
     for (const std::size_t tensor : sets_[rows_set()]) {
       rows_bytes_ += round_up<std::uint64_t>(table_.tensors[tensor].bytes, 64);
     }
@@ -240,20 +274,66 @@ class Streamed {
       Unit& unit = units_[order_[place]];
       place_[order_[place]] = place;
       add_ranges(unit, std::move(tensors[order_[place]]));
-      sizes_.push_back(unit.bytes);
+      sizes_.bytes.push_back(unit.bytes);
       for (const TensorPlace& part : unit.parts) sets_[place].push_back(part.tensor);
     }
-    whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(sizes_.size()));
+    find_passes();
+    whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(order_.size()));
     // A unit that is much larger than others, the head as a rule, makes the ring large: it goes last.
-    yield_order_ = detail::spread_order(sizes_.size());
+    yield_order_ = detail::spread_order(order_.size());
     std::reverse(yield_order_.begin(), yield_order_.end());
-    const std::uint64_t min = *std::min_element(sizes_.begin(), sizes_.end());
+    const std::uint64_t min = *std::min_element(sizes_.bytes.begin(), sizes_.bytes.end());
     std::stable_partition(yield_order_.begin(), yield_order_.end(),
-                          [&](std::size_t place) { return sizes_[place] <= min + min / 2; });
+                          [&](std::size_t place) { return sizes_.bytes[place] <= min + min / 2; });
     for (std::size_t expert = output_ + 1; expert < table_.units; ++expert) {
       add_ranges(units_[expert], std::move(tensors[expert]));
       place_bytes_ = std::max(place_bytes_, units_[expert].bytes);
     }
+  }
+  /// Layers pass as a whole; an output matrix that is larger than any of them, in slices of whole panels.
+  void find_passes() {
+    std::size_t largest = smallest_slice;
+    for (std::size_t place = 0; place + 1 < order_.size(); ++place)
+      largest = std::max(largest, units_[order_[place]].bytes);
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+      first_pass_.push_back(passes_.size());
+      const Unit& unit = units_[order_[place]];
+      if (place + 1 == order_.size() && unit.bytes > largest && add_slices(place, unit, largest)) break;
+      passes_.push_back({place, unit.byte_ranges, unit.bytes});
+      sizes_.passing.push_back(unit.bytes);
+    }
+  }
+  /// False for a matrix whose rows have no places of their own.
+  [[nodiscard]] bool add_slices(std::size_t place, const Unit& unit, std::size_t max_bytes) {
+    constexpr std::size_t block = UnitReader::alignment, panel = tensor::Rows16::rows;
+    const Extent& e = table_.tensors[unit.parts.at(0).tensor];
+    const bool packs12 = e.packed && table_.packing_of(e.format).can_pack12(e.rows, e.cols);
+    if (unit.parts.size() != 1 || e.rows <= panel || e.bytes % e.rows != 0 || packs12) return false;
+    const std::uint64_t row_bytes = e.bytes / e.rows;
+    const std::uint64_t most = std::max<std::uint64_t>(max_bytes / row_bytes / panel * panel, panel);
+    const std::uint64_t count = (e.rows + most - 1) / most;
+    const std::uint64_t rows = round_up((e.rows + count - 1) / count, std::uint64_t{panel});
+    if (rows >= e.rows) return false;
+    std::uint64_t largest = 0;
+    for (std::uint64_t first = 0; first < e.rows; first += rows) {
+      const std::uint64_t n = std::min(rows, e.rows - first), at = e.offset + first * row_bytes;
+      const std::uint64_t begin = at / block * block,
+                          end = round_up<std::uint64_t>(at + n * row_bytes, block);
+      passes_.push_back({place,
+                         {ByteRange{e.source, begin, static_cast<std::size_t>(end - begin)}},
+                         static_cast<std::size_t>(end - begin),
+                         static_cast<std::size_t>(first),
+                         static_cast<std::size_t>(n),
+                         static_cast<std::size_t>(at - begin)});
+      largest = std::max(largest, end - begin);
+    }
+    sizes_.passing.push_back(largest);
+    return true;
+  }
+  /// The passes of a unit.
+  [[nodiscard]] std::size_t slice_count(std::size_t unit) const noexcept {
+    const std::size_t place = place_[unit];
+    return (place + 1 < first_pass_.size() ? first_pass_[place + 1] : passes_.size()) - first_pass_[place];
   }
   /// Tensors that lie close together are read together.
   void add_ranges(Unit& unit, std::vector<std::size_t> tensors) {
@@ -292,7 +372,7 @@ class Streamed {
   [[nodiscard]] std::size_t expert_places(std::uint64_t bytes) const noexcept {
     if (place_bytes_ == 0) return 0;
     std::uint64_t others = 0;
-    for (const std::uint64_t size : sizes_) others += size;
+    for (const std::uint64_t size : sizes_.bytes) others += size;
     const std::size_t experts = units_.size() - output_ - 1,
                       min = table_.experts == 0 ? experts : table_.experts;
     const std::uint64_t capacity = bytes - std::min(bytes, others);
@@ -395,7 +475,7 @@ class Streamed {
   void settle(Residency chosen, std::uint64_t bytes) {
     for (std::size_t place = 0;; ++place) {
       const bool none = chosen.staying_bytes == 0;
-      if (none && chosen.bytes() > bytes) chosen.ring_bytes = *std::max_element(sizes_.begin(), sizes_.end());
+      if (none && chosen.bytes() > bytes) chosen.ring_bytes = sizes_.largest_passing();
       set_residency(chosen);
       try {
         if (none || chosen.bytes() <= bytes) {
@@ -496,39 +576,48 @@ class Streamed {
     const std::lock_guard hold(lock_);
     units_[unit].used = false;
   }
-  /// Brings a unit through the ring.
-  [[nodiscard]] bool read(std::size_t unit) noexcept {
-    Unit& g = units_[unit];
-    if ((!ring_ || ring_->bytes() < g.bytes) && !widen_ring(g.bytes)) return false;
-    if (!ring_->has(unit)) {  // another one was expected
-      for (const std::size_t other : order_) {
-        if (!units_[other].read) ring_->forget(other);
-      }
-      if (!ring_->begin(unit, g.byte_ranges)) return false;
-      next_ = (place_[unit] + 1) % order_.size();
-    }
-    const std::byte* const at = ring_->wait(unit);
+  /// Brings a unit that is not sliced through the ring.
+  [[nodiscard]] bool read_whole(std::size_t unit) noexcept {
+    const std::size_t pass = first_pass_[place_[unit]];
+    const std::byte* const at = read(pass);
     if (at == nullptr) return false;
-    if (!use(g, at)) {
-      ring_->forget(unit);
-      return false;
+    units_[unit].whole = use(units_[unit], at);
+    if (!units_[unit].whole) forget(pass);
+    return units_[unit].whole;
+  }
+  /// The bytes of a pass in the ring, until forget(); null where they could not be read.
+  [[nodiscard]] const std::byte* read(std::size_t pass) noexcept {
+    Pass& p = passes_[pass];
+    if ((!ring_ || ring_->bytes() < p.bytes) && !widen_ring(p.bytes)) return nullptr;
+    if (!ring_->has(pass)) {  // another one was expected
+      for (std::size_t other = 0; other < passes_.size(); ++other) {
+        if (!passes_[other].used) ring_->forget(other);
+      }
+      if (!ring_->begin(pass, p.byte_ranges)) return nullptr;
+      next_ = (pass + 1) % passes_.size();
     }
-    g.read = true;
+    const std::byte* const at = ring_->wait(pass);
+    p.used = at != nullptr;
+    if (p.used) read_ahead();
+    return at;
+  }
+  void forget(std::size_t pass) noexcept {
+    passes_[pass].used = false;
+    ring_->forget(pass);
     read_ahead();
-    return true;
   }
   /// Units left memory, and the ring does not hold the next one: a ring for all that is read now, or else for
-  /// units of so many bytes. Where the allocator refuses it, more units leave.
-  [[nodiscard]] bool widen_ring(std::uint64_t unit_bytes) noexcept {
-    for (const std::size_t unit : order_) {
-      if (units_[unit].read) return false;  // it is used
+  /// so many bytes. Where the allocator refuses it, more units leave.
+  [[nodiscard]] bool widen_ring(std::uint64_t pass_bytes) noexcept {
+    for (const Pass& pass : passes_) {
+      if (pass.used) return false;
     }
     std::uint64_t whole = 0;
     {
       const std::lock_guard hold(lock_);
       whole = detail::ring_for(sizes_, residency_.stays);
     }
-    for (const std::uint64_t bytes : {whole, whole, unit_bytes}) {
+    for (const std::uint64_t bytes : {whole, whole, pass_bytes}) {
       try {
         make_ring(bytes);
         return true;
@@ -559,17 +648,35 @@ class Streamed {
     }
     return unit.intact = true;
   }
-  /// Begins to read the unit that is used next, if there is room.
+  /// Compares the checksum of a sliced matrix, once its slices were read in their order.
+  [[nodiscard]] bool check_slice(Unit& unit, std::size_t slice, const std::byte* at) noexcept {
+    const Extent& extent = table_.tensors[unit.parts[0].tensor];
+    if (unit.intact || !extent.checked) return true;
+    try {
+      if (slice == 0) sum_.emplace(), summed_ = 0;
+      if (!sum_ || slice != summed_) return true;
+      const Pass& p = passes_[first_pass_.back() + slice];
+      sum_->add({at, static_cast<std::size_t>(extent.bytes / extent.rows * p.rows)});
+      if (++summed_ < passes_.size() - first_pass_.back()) return true;
+      const bool same = sum_->value() == extent.checksum;
+      sum_.reset();
+      unit.intact = same;
+      if (!same) log_(LogLevel::error, damage_text(table_.document, extent));
+      return same;
+    } catch (...) {  // no memory for a text, or no checksums in this build
+      return false;
+    }
+  }
+  /// Begins to read what is used next, if there is room.
   void read_ahead() noexcept {
     if (!ring_) return;
     {
       const std::lock_guard hold(lock_);
       if (residency_.streamed_bytes == 0) return;
-      while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
+      while (residency_.stays[passes_[next_].place]) next_ = (next_ + 1) % passes_.size();
     }
-    const std::size_t unit = order_[next_];
-    if (ring_->has(unit) || !ring_->begin(unit, units_[unit].byte_ranges)) return;
-    next_ = (next_ + 1) % order_.size();
+    if (ring_->has(next_) || !ring_->begin(next_, passes_[next_].byte_ranges)) return;
+    next_ = (next_ + 1) % passes_.size();
   }
   /// Rows that were touched leave memory, and the page cache.
   void drop_rows() noexcept {
@@ -598,7 +705,9 @@ class Streamed {
   std::vector<Unit> units_;               // by unit
   std::vector<std::size_t> order_;        // units that each step uses as a whole, in its order
   std::vector<std::size_t> place_;        // by unit: in order_
-  std::vector<std::uint64_t> sizes_;      // by place
+  UnitSizes sizes_;                       // by place
+  std::vector<Pass> passes_;              // in the order of a step
+  std::vector<std::size_t> first_pass_;   // by place
   std::vector<std::size_t> yield_order_;  // places, in the order in which yield() frees them
   std::uint64_t whole_ring_ = 0;          // bytes of a ring through which all of them pass
   std::size_t place_bytes_ = 0;           // of an expert
@@ -620,12 +729,14 @@ class Streamed {
   std::optional<ReadRing<A>> ring_;
   Reads reads_;  // of rings that are gone
   std::optional<ExpertCache<A>> experts_;
-  std::size_t places_ = 0;    // of experts
-  std::uint64_t requested_;   // bytes
-  std::uint64_t yields_ = 0;  // calls of yield()
-  std::size_t next_ = 0;      // place of the unit to be read next
+  std::size_t places_ = 0;           // of experts
+  std::uint64_t requested_;          // bytes
+  std::uint64_t yields_ = 0;         // calls of yield()
+  std::size_t next_ = 0;             // the pass to be read next
+  std::optional<io::Checksum> sum_;  // of the slices so far
+  std::size_t summed_ = 0;           // slices in it
 };
 
-static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>>);
+static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>> && SlicingPager<Streamed<>>);
 
 }  // namespace mica::paging

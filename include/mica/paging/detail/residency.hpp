@@ -11,9 +11,27 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace mica::paging {
+
+/// The bytes of each unit, in the order of a step, and the largest part of it that is in the ring at a time: the unit
+/// itself, or a slice of which several follow each other.
+struct UnitSizes {
+  std::vector<std::uint64_t> bytes, passing;
+
+  UnitSizes() = default;
+  /// Units that pass as a whole.
+  UnitSizes(
+      std::vector<std::uint64_t> whole)  // NOLINT(google-explicit-constructor): one number for each unit
+      : bytes(whole), passing(std::move(whole)) {}
+  [[nodiscard]] std::size_t count() const noexcept { return bytes.size(); }
+  [[nodiscard]] bool is_sliced(std::size_t unit) const noexcept { return passing[unit] < bytes[unit]; }
+  [[nodiscard]] std::uint64_t largest_passing() const noexcept {
+    return passing.empty() ? 0 : *std::max_element(passing.begin(), passing.end());
+  }
+};
 
 /// A choice. Bytes of what stays and of the ring together are what it takes.
 struct Residency {
@@ -42,52 +60,48 @@ namespace detail {
 }
 
 /// Room for any unit that is read beside the one that is read after it. Takes no memory.
-[[nodiscard]] inline std::uint64_t ring_for(const std::vector<std::uint64_t>& bytes,
-                                            const std::vector<bool>& stays) noexcept {
+[[nodiscard]] inline std::uint64_t ring_for(const UnitSizes& sizes, const std::vector<bool>& stays) noexcept {
   std::uint64_t max = 0, first = 0, last = 0;
   std::size_t streamed = 0;
-  for (std::size_t g = 0; g < bytes.size(); ++g) {
+  for (std::size_t g = 0; g < sizes.count(); ++g) {
     if (stays[g]) continue;
-    if (streamed++ == 0) first = bytes[g];
-    max = std::max(max, last + bytes[g]);
-    last = bytes[g];
+    const std::uint64_t bytes = sizes.passing[g];
+    if (streamed++ == 0) first = bytes;
+    max = std::max({max, last + bytes, sizes.is_sliced(g) ? 2 * bytes : 0});
+    last = bytes;
   }
   return streamed > 1 ? std::max(max, last + first) : max;
 }
 
-[[nodiscard]] inline Residency residency_of(const std::vector<std::uint64_t>& bytes,
-                                            std::vector<bool> stays) {
+[[nodiscard]] inline Residency residency_of(const UnitSizes& sizes, std::vector<bool> stays) {
   Residency out{.stays = std::move(stays)};
-  for (std::size_t g = 0; g < bytes.size(); ++g) {
-    (out.stays[g] ? out.staying_bytes : out.streamed_bytes) += bytes[g];
+  for (std::size_t g = 0; g < sizes.count(); ++g) {
+    (out.stays[g] ? out.staying_bytes : out.streamed_bytes) += sizes.bytes[g];
   }
-  out.ring_bytes = ring_for(bytes, out.stays);
+  out.ring_bytes = ring_for(sizes, out.stays);
   return out;
 }
 
 }  // namespace detail
 
-/// The choice that reads the least and takes no more than `budget`. bytes: of each unit, in the order of a
-/// step. Where not even a ring of two units fits, one of the largest unit alone: its reads cannot overlap
-/// with anything, and it may take more than the budget.
-[[nodiscard]] inline Residency choose_residency(const std::vector<std::uint64_t>& bytes,
-                                                std::uint64_t budget) {
+/// The choice that reads the least and takes no more than `budget`. Where not even a ring of two units fits, one
+/// of the largest unit alone: its reads cannot overlap with anything, and it may take more than the budget.
+[[nodiscard]] inline Residency choose_residency(const UnitSizes& sizes, std::uint64_t budget) {
+  const std::vector<std::uint64_t>& bytes = sizes.bytes;
   const std::vector<bool> none(bytes.size(), false);
-  Residency best = detail::residency_of(bytes, none);
-  if (best.bytes() > budget && !bytes.empty())
-    best.ring_bytes = *std::max_element(bytes.begin(), bytes.end());
-  // The largest unit (the head, as a rule) may make the ring so large that keeping it costs less than
-  // reading it.
+  Residency best = detail::residency_of(sizes, none);
+  if (best.bytes() > budget) best.ring_bytes = sizes.largest_passing();
+  // The largest unit may make the ring so large that keeping it costs less than reading it.
   std::vector<std::size_t> order = detail::spread_order(bytes.size());
   std::vector<std::size_t> largest_first = order;
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b] + bytes[b] / 2; });
   for (const auto& candidates : {order, largest_first}) {
     std::vector<bool> stays = none;
-    Residency now = detail::residency_of(bytes, stays);
+    Residency now = detail::residency_of(sizes, stays);
     for (const std::size_t g : candidates) {
       stays[g] = true;
-      Residency with = detail::residency_of(bytes, stays);
+      Residency with = detail::residency_of(sizes, stays);
       if (with.bytes() <= budget) {
         now = std::move(with);
       } else {
