@@ -211,6 +211,11 @@ def contents(answers):
     return [(one.get("reasoning_content", ""), one["content"]) for one in answers]
 
 
+def said_by(command, mica):
+    """The text of a run, or the contents of its answers."""
+    return contents(answers_of(mica.out())) if command.moment == "chat" else mica.out()
+
+
 def ends_of(out):
     """What stdout may have meant: mica ends a line that an answer does not end."""
     return [out, out[:-1]] if out.endswith(b"\n") else [out]
@@ -312,7 +317,7 @@ class Bench:
         """Whether the command alone writes the same text once more."""
         text, _ = self.alone(command)
         mica, _ = self.run_alone(command)
-        return text == (contents(answers_of(mica.out())) if command.moment == "chat" else mica.out())
+        return text == said_by(command, mica)
 
 
 def top_of(limit):
@@ -504,10 +509,10 @@ def judge(bench, command, text, mica, facts):
     if facts["stopped"]:
         return "other", f"mica had not ended after {facts['seconds']:.0f} s"
     if facts["oom_kills"]:
-        killed = [
-            name for name, code in (("mica", mica.exit), ("neighbour", neighbour.get("exit"))) if code == -9
-        ]
-        return "killed", " and ".join(killed) or "somebody else"
+        killed = [name for name, code in (("mica", mica.exit), ("neighbour", neighbour.get("exit")))
+                  if code == -9]
+        after = "" if mica.exit != 0 or said_by(command, mica) == text else "; mica wrote another text"
+        return "killed", (" and ".join(killed) or "another process") + after
     if mica.exit == -9 or neighbour.get("exit") not in (None, 0):
         raise RuntimeError(
             f"mica ended with {mica.exit}, the neighbour with {neighbour.get('exit')}, and the "
@@ -519,8 +524,7 @@ def judge(bench, command, text, mica, facts):
     if mica.exit not in (0, 4):
         return "other", f"exit code {mica.exit}: {sentence_of(mica.err()) or mica.err()[-200:]}"
     if mica.exit == 0:
-        said = contents(answers_of(mica.out())) if command.moment == "chat" else mica.out()
-        if said == text:
+        if said_by(command, mica) == text:
             return "same", ""
         if not bench.is_stable(command):
             raise RuntimeError("the command alone writes another text each time")
