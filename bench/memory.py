@@ -17,78 +17,20 @@ run of mica. Needs root and a memory controller, v1 or v2.
 """
 import argparse
 import json
-import os
 import pathlib
-import re
 import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import peers
 import prompts
+from cage import Cage, bytes_of, drop
 
 MICA = str(peers.ROOT / "build/release/mica")
-UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-
-
-def bytes_of(size):
-    number, unit = re.fullmatch(r"([0-9.]+)(KiB|MiB|GiB)", size).groups()
-    return int(float(number) * UNITS[unit])
-
-
-class Cage:
-    """A cgroup with a hard limit."""
-
-    def __init__(self, limit):
-        v1 = pathlib.Path("/sys/fs/cgroup/memory")
-        self.v1 = v1.is_dir()
-        self.path = (v1 if self.v1 else pathlib.Path("/sys/fs/cgroup")) / f"mica-bench-{os.getpid()}"
-        self.path.mkdir(exist_ok=True)
-        self.write("memory.limit_in_bytes" if self.v1 else "memory.max", limit)
-        try:
-            self.write("memory.memsw.limit_in_bytes" if self.v1 else "memory.swap.max", limit if self.v1
-                       else 0)
-        except OSError:
-            pass  # no accounting of swap: there is none
-
-    def write(self, name, value):
-        (self.path / name).write_text(str(value))
-
-    def read(self, name):
-        return (self.path / name).read_text()
-
-    def run(self, command):
-        return subprocess.run(command, capture_output=True, text=True,
-                              preexec_fn=lambda: (self.path / "cgroup.procs").write_text(str(os.getpid())))
-
-    def facts(self):
-        if self.v1:
-            kills = re.search(r"oom_kill (\d+)", self.read("memory.oom_control"))
-            return {"peak_bytes": int(self.read("memory.max_usage_in_bytes")),
-                    "times_at_limit": int(self.read("memory.failcnt")),
-                    "oom_kills": int(kills.group(1)) if kills else 0}
-        events = dict(line.split() for line in self.read("memory.events").splitlines())
-        return {"peak_bytes": int(self.read("memory.peak")), "times_at_limit": int(events["max"]),
-                "oom_kills": int(events["oom_kill"])}
-
-    def remove(self):
-        for _ in range(50):
-            try:
-                return self.path.rmdir()
-            except OSError:
-                time.sleep(0.1)
-
 
 DRAW = ["--temp", "100", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "1"]
-
-
-def drop(path):
-    """Takes a file out of the page cache, where it would be nobody's."""
-    with open(path, "rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def checked(done, command):
