@@ -91,6 +91,10 @@ TEST_CASE(
   const MachineTree tree;
   put_nvidia(tree, "0009:01:00.0", "NVIDIA GH200 480GB");
   CHECK(advice::read_cards(tree.root()).front().own_bytes == std::nullopt);
+  tree.put("proc/driver/nvidia/gpus/0009:01:00.0/numa_status", "Node:      1\nStatus:    online\n");
+  tree.put("sys/devices/system/node/node1/meminfo",
+           "Node 1 MemTotal:       98304 kB\nNode 1 MemFree: 0 kB\n");
+  CHECK(advice::read_cards(tree.root()).front().own_bytes == gib / 1024 * 96);
   tree.put("proc/driver/nvidia/gpus/0009:01:00.0/numa_status",
            "Node:      1\nStatus:    online\nAddress:   420000000000\nSize:      1800000000\n");
   const auto cards = advice::read_cards(tree.root());

@@ -4,7 +4,8 @@
 // vendor is called. What no file tells stays empty and is not guessed.
 //
 //   AMD      sys/class/drm/cardN/device: mem_info_vram_total, mem_info_gtt_total, gpu_metrics
-//   NVIDIA   proc/driver/nvidia/gpus/ADDRESS: information (the model), numa_status (memory that is a NUMA node)
+//   NVIDIA   proc/driver/nvidia/gpus/ADDRESS: information (the model), numa_status (memory that is a NUMA node;
+//            the driver adds its size while a program uses the card)
 //   Tegra    proc/device-tree/compatible
 //   Intel    sys/class/drm/cardN/device/vendor; no file has the size of its memory
 #pragma once
@@ -119,6 +120,15 @@ namespace detail {
                      [&](std::string_view word) { return model.find(word) != model.npos; });
 }
 
+/// Bytes of a NUMA node: the line "Node 1 MemTotal: 100663296 kB".
+[[nodiscard]] inline std::optional<std::uint64_t> node_bytes(const std::string& root,
+                                                             const std::string& number) {
+  const auto text =
+      budget::detail::read_text(join(root, "/sys/devices/system/node/node", number, "/meminfo"));
+  const auto kib = budget::detail::number_of(text.value_or(""), join("Node ", number, " MemTotal:"));
+  return kib && *kib < std::uint64_t{1} << 53 ? std::optional(*kib * 1024) : std::nullopt;
+}
+
 /// Grace-Hopper and Grace-Blackwell: the memory of the card is a NUMA node where numa_status says "online".
 [[nodiscard]] inline Card nvidia_card(const std::string& root, const std::string& address) {
   const std::string folder = join(root, "/proc/driver/nvidia/gpus/", address);
@@ -131,6 +141,7 @@ namespace detail {
   const std::string node = budget::detail::read_text(folder + "/numa_status").value_or("");
   if (value_of(node, "Status:") == "online") {
     card.own_bytes = hex_number(value_of(node, "Size:"));
+    if (!card.own_bytes) card.own_bytes = node_bytes(root, value_of(node, "Node:"));
     card.is_node = card.own_bytes.has_value();
   }
   return card;
