@@ -59,7 +59,7 @@ TEST_CASE("swap on a disk: weights may be moved there, unless the kernel drops p
   const MachineTree tree;
   tree.swap(sda2);
   CHECK(tree.line("swap") ==
-        "8.0 GiB on /dev/sda2: weights in memory can be moved there, and are read back page by page, more "
+        "8.0 GiB on /dev/sda2: weights in memory can be moved there, and come back in small pieces, more "
         "slowly than streamed weights; turn it off: sudo swapoff /dev/sda2");
   CHECK(tree.line("swappiness") ==
         "60: the kernel swaps out memory of processes although it could drop page cache; let it drop page "
@@ -75,7 +75,7 @@ TEST_CASE("with systemd and version 2 of control groups one run is kept out of s
   tree.groups_v2();
   tree.put("run/systemd/system/x", "");
   CHECK(tree.line("swap") ==
-        "8.0 GiB on /dev/sda2: weights in memory can be moved there, and are read back page by page, more "
+        "8.0 GiB on /dev/sda2: weights in memory can be moved there, and come back in small pieces, more "
         "slowly than streamed weights; keep a run out of it: systemd-run --user --scope -p MemorySwapMax=0 "
         "mica run MODEL");
   tree.put("sys/fs/cgroup/user/memory.swap.max", "0\n");
@@ -229,7 +229,7 @@ TEST_CASE("a plan repeats what concerns it: swap, where the model nearly fills t
   CHECK(
       MachineTree::line_of(lines, "swap") ==
       "8.0 GiB on /dev/sda2, and the plan takes 10.0 GiB of 12.0 GiB: weights in memory can be moved there, "
-      "and are read back page by page, more slowly than streamed weights; turn it off: sudo swapoff "
+      "and come back in small pieces, more slowly than streamed weights; turn it off: sudo swapoff "
       "/dev/sda2");
   CHECK(advice::advise(tree.facts(), nullptr, {.peak_bytes = 10 * gib, .maps = true}).empty());
   tree.swap("");

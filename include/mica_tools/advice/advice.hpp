@@ -107,11 +107,10 @@ using budget::size_text;
   } else if (in_memory) {
     line.meaning =
         "weights in memory can be moved there; quantised weights hardly compress, so that frees little "
-        "memory "
-        "and costs processor time";
+        "memory and costs processor time";
   } else {
     line.meaning =
-        "weights in memory can be moved there, and are read back page by page, more slowly than streamed "
+        "weights in memory can be moved there, and come back in small pieces, more slowly than streamed "
         "weights";
   }
   if (line.fine()) return line;
