@@ -62,8 +62,7 @@ TEST_CASE("no file tells the memory of a card of NVIDIA, and what its bus shows 
   tree.put("sys/class/drm/card0/device/vendor", "0x10de\n");  // the same card
   const std::string rest =
       ": no file tells the size of its memory, so mica fit does not count it (a run uses the processor); "
-      "give "
-      "it: mica fit --vram SIZE";
+      "give it: mica fit --vram SIZE";
   CHECK(tree.line("graphics") == "NVIDIA GeForce RTX 4090" + rest);
   tree.put("sys/bus/pci/devices/0000:01:00.0/resource",
            "0x0000000080000000 0x0000000080ffffff 0x0000000000040200\n"
