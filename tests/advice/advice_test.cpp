@@ -52,6 +52,7 @@ TEST_CASE("a system without /proc has no advice") {
   tree.remove("proc");
   tree.remove("sys");
   CHECK(advice::advise(tree.facts()).empty());
+  CHECK(advice::advise(advice::read_cards(tree.root())).empty());
   CHECK(advice::advise(tree.file("/data/m.gguf")).empty());
 }
 

@@ -76,7 +76,8 @@ class MachineTree {
   }
   /// The line about a topic; empty if there is none.
   [[nodiscard]] std::string line(std::string_view topic) const {
-    return line_of(advice::advise(facts()), topic);
+    return line_of(topic == "graphics" ? advice::advise(advice::read_cards(root())) : advice::advise(facts()),
+                   topic);
   }
 
   [[nodiscard]] static std::string line_of(const std::vector<advice::Advice>& lines, std::string_view topic) {

@@ -137,6 +137,10 @@ int Doctor::run() {
   std::string text;
   const advice::MachineFacts machine = advice::read_machine_facts("");
   std::vector<advice::Advice> lines = advice::advise(machine);
+  const auto add_lines = [&](const std::vector<advice::Advice>& more) {
+    lines.insert(lines.end(), more.begin(), more.end());
+  };
+  add_lines(advice::advise(advice::read_cards("")));
   std::vector<Fact> all = facts(machine);
   const auto add = [&](std::vector<Fact> more) {
     std::move(more.begin(), more.end(), std::back_inserter(all));
@@ -144,8 +148,7 @@ int Doctor::run() {
   std::optional<io::File> file;
   if (!model_path.empty()) {
     add(disk_facts(file.emplace(file_of(model_path))));
-    const std::vector<advice::Advice> more = advice::advise(advice::read_file_facts(*file));
-    lines.insert(lines.end(), more.begin(), more.end());
+    add_lines(advice::advise(advice::read_file_facts(*file)));
   }
   if (measure_) {
     const std::size_t threads = threads_ == 0 ? budget::cpu_limits().threads() : threads_;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "mica/budget/size.hpp"
+#include "mica_tools/advice/cards.hpp"
 #include "mica_tools/advice/file_facts.hpp"
 #include "mica_tools/advice/machine_facts.hpp"
 
@@ -371,8 +372,7 @@ inline void add_warning(std::vector<Advice>& lines, Advice line) {
 
 }  // namespace detail
 
-/// A line for each subject of a machine. What is not known has no line; without Linux there are none but
-/// those of graphics processors.
+/// A line for each subject of a machine. What is not known has no line; without Linux there are none.
 [[nodiscard]] inline std::vector<Advice> advise(const MachineFacts& facts) {
   std::vector<Advice> lines;
   if (facts.swap) lines.push_back(detail::on_swap(facts));
@@ -384,7 +384,13 @@ inline void add_warning(std::vector<Advice>& lines, Advice line) {
   if (facts.data) lines.push_back(detail::on_data(facts, detail::whole_memory(facts)));
   if (facts.locked) lines.push_back(detail::on_locked(facts));
   if (facts.is_linux) lines.push_back(detail::on_groups(facts));
-  for (const Card& card : facts.cards) lines.push_back(detail::on_card(card));
+  return lines;
+}
+
+/// A line for each graphics processor.
+[[nodiscard]] inline std::vector<Advice> advise(const std::vector<Card>& cards) {
+  std::vector<Advice> lines;
+  for (const Card& card : cards) lines.push_back(detail::on_card(card));
   return lines;
 }
 

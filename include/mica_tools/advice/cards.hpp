@@ -11,18 +11,16 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica/budget/detail/cgroup.hpp"
 #include "mica/io/detail/path.hpp"
+#include "mica_tools/advice/detail/small_files.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace mica::advice {
@@ -39,36 +37,6 @@ struct Card {
 };
 
 namespace detail {
-
-/// The first line of a file without its end; empty if it cannot be read.
-[[nodiscard]] inline std::string first_line(const std::string& path) {
-  const auto text = budget::detail::read_text(path);
-  if (!text) return {};
-  std::string_view rest = *text;
-  return std::string(budget::detail::take_until(rest, '\n'));
-}
-
-/// The text after `key` at the beginning of a line, without blanks around it.
-[[nodiscard]] inline std::string value_of(std::string_view text, std::string_view key) {
-  constexpr std::string_view blanks = " \t\r";
-  while (!text.empty()) {
-    std::string_view line = budget::detail::take_until(text, '\n');
-    if (!line.starts_with(key)) continue;
-    line.remove_prefix(key.size());
-    const std::size_t begin = line.find_first_not_of(blanks), end = line.find_last_not_of(blanks);
-    return begin == line.npos ? std::string() : std::string(line.substr(begin, end + 1 - begin));
-  }
-  return {};
-}
-
-/// A hexadecimal number, with 0x or without; empty if the text begins with none.
-[[nodiscard]] inline std::optional<std::uint64_t> hex_number(std::string_view text) noexcept {
-  if (text.starts_with("0x")) text.remove_prefix(2);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc{}) return std::nullopt;
-  return value;
-}
 
 /// The largest of the six regions (BARs) of a PCI device: lines "begin end flags" of its file `resource`.
 [[nodiscard]] inline std::optional<std::uint64_t> largest_region(const std::string& path) {
@@ -150,7 +118,8 @@ namespace detail {
 }  // namespace detail
 
 /// The graphics processors that the files below `root` name; "" is this machine. Displays without a processor
-/// for engines (virtual ones, those of servers) are left out.
+/// for engines (virtual ones, those of servers) are left out. Cost: reads of a driver's files may wake a card
+/// that sleeps, which takes up to a second.
 [[nodiscard]] inline std::vector<Card> read_cards(const std::string& root) {
   std::vector<Card> cards;
   for (const std::string& address : detail::names_in(root + "/proc/driver/nvidia/gpus"))

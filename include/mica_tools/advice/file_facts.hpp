@@ -8,7 +8,7 @@
 #pragma once
 
 #include "mica/io/direct.hpp"
-#include "mica_tools/advice/cards.hpp"
+#include "mica_tools/advice/detail/small_files.hpp"
 
 #include <algorithm>
 #include <array>

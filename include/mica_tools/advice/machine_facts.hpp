@@ -2,11 +2,11 @@
 //
 // What the kernel says about memory: swap, overcommit, huge pages, limits, control groups. Facts alone; what
 // they mean for a run is in advice.hpp. Everything is read below a root folder, so that a test can have a
-// /proc and a /sys of its own. What cannot be read is empty.
+// /proc and a /sys of its own. What cannot be read is empty. Not here: graphics processors (cards.hpp).
 #pragma once
 
 #include "mica/budget/limits.hpp"
-#include "mica_tools/advice/cards.hpp"
+#include "mica_tools/advice/detail/small_files.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -74,7 +74,6 @@ struct MachineFacts {
   std::vector<Group> groups;                       // ours first
   bool has_systemd = false;                        // systemd started this machine
   bool is_linux = false;                           // there is a /proc
-  std::vector<Card> cards;                         // graphics processors
 
   /// Bytes of swap that our control groups allow; 0 without swap.
   [[nodiscard]] std::uint64_t usable_swap() const noexcept {
@@ -211,7 +210,6 @@ inline void add_swappiness(MachineFacts& facts, const std::string& root) {
   using budget::detail::read_text;
   MachineFacts facts;
   facts.memory = root.empty() ? budget::memory_limits() : budget::read_memory_limits(root);
-  facts.cards = read_cards(root);
   const auto meminfo = read_text(root + "/proc/meminfo");
   if (!meminfo) return facts;
   facts.is_linux = true;
