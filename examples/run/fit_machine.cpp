@@ -164,7 +164,7 @@ fit::Machine machine_of(const MachineOptions& flags) {
   rate(flags.bandwidth, "--bandwidth", said.ram_rate);
   rate(flags.vram_bandwidth, "--vram-bandwidth", said.vram_rate);
   rate(flags.disk, "--disk", said.disk_rate);
-  if (flags.unified) said.unified = true;
+  if (flags.unified) said.unified = flags.unified;
   if (flags.mlx) said.mlx = true;
   if (flags.cores != 0) said.cores = flags.cores;
   fit::Machine here = fit::read_machine("");

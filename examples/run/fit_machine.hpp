@@ -6,6 +6,7 @@
 #include "flags.hpp"
 #include "mica_tools/fit/machine.hpp"
 
+#include <optional>
 #include <string>
 
 namespace mica::program {
@@ -14,7 +15,7 @@ namespace mica::program {
 struct MachineOptions {
   std::string ram, available, vram;             // sizes; empty: this machine's
   std::string bandwidth, vram_bandwidth, disk;  // rates
-  bool unified = false;
+  std::optional<bool> unified;                  // empty: as the files of this machine tell
   bool mlx = false;
   std::size_t cores = 0;  // 0: this machine's
   std::string machine_file;

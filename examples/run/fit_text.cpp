@@ -304,6 +304,8 @@ std::string machine_text(const fit::Machine& machine) {
                           " available, ", machine.cores, machine.cores == 1 ? " core" : " cores", ", ",
                           rate_text(machine.speed.read_bytes), " (", machine.speed.basis, ")");
   if (machine.unified) text += ", shared with the graphics processor";
+  if (machine.unified && !card && machine.shared_bytes)
+    text += join(", which may use ", size_text(machine.gpu_bytes()));
   if (card) text += join(", graphics cards with ", size_text(machine.vram_bytes));
   if (card && machine.vram_rate > 0)
     text += join(", ", rate_text(machine.vram_rate), " (", machine.vram_basis, ")");

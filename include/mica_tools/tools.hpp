@@ -58,6 +58,12 @@
 #include "mica_tools/pace/pacer.hpp"
 #include "mica_tools/pace/sensors.hpp"
 
+// advice: what the kernel says about memory, what that means for a run, and graphics processors
+#include "mica_tools/advice/advice.hpp"
+#include "mica_tools/advice/cards.hpp"
+#include "mica_tools/advice/file_facts.hpp"
+#include "mica_tools/advice/machine_facts.hpp"
+
 // fit: which models a machine can run, and how well
 #include "mica_tools/fit/candidate.hpp"
 #include "mica_tools/fit/catalogue.hpp"

@@ -15,7 +15,7 @@ namespace {
 class Root {
  public:
   Root() { put("proc/meminfo", "MemTotal:       16777216 kB\nMemAvailable:   10485760 kB\n"); }
-  void put(const std::string& name, const std::string& text) {
+  void put(const std::string& name, std::string_view text) {
     std::filesystem::create_directories(std::filesystem::path(folder_.path(name)).parent_path());
     folder_.file(name, text);
   }
@@ -59,7 +59,65 @@ TEST_CASE("cards are counted where their driver tells their memory, and named wh
   CHECK(two.vram_bytes == 17163091968 + 8589934592);
   CHECK(two.has_gpu());
   CHECK(two.gpu_rate() == fit::assumed_vram_rate);
-  CHECK(two.notes.empty());
+  CHECK(two.notes.size() == 1);  // the card that tells nothing is still not counted
+  fit::Description said;
+  said.vram_bytes = 24000;
+  CHECK(fit::described(two, said).notes.empty());
+}
+
+TEST_CASE("graphics of a processor share the memory, as far as its driver allows, unless a flag denies it") {
+  Root root;
+  root.put("sys/class/drm/card0/device/mem_info_vram_total", "536870912\n");
+  root.put("sys/class/drm/card0/device/mem_info_gtt_total", "8589934592\n");
+  root.put("sys/class/drm/card0/device/gpu_metrics",
+           std::string_view("\x80\x00\x02\x02", 4));  // a table for processors
+  const fit::Machine shared = root.machine();
+  CHECK(shared.unified);
+  CHECK(shared.vram_bytes == 0);
+  CHECK(shared.gpu_bytes() == (std::uint64_t{8} << 30) + 536870912);
+  CHECK(shared.gpu_rate() == fit::assumed_ram_rate);
+  REQUIRE(shared.notes.size() == 1);
+  CHECK(shared.notes.front() == "AMD graphics of the processor, card0: --unified=false leaves it out");
+  fit::Description said;
+  said.available_bytes = std::uint64_t{2} << 30;
+  CHECK(fit::described(shared, said).gpu_bytes() == (std::uint64_t{2} << 30) + 536870912);
+  said.unified = false;
+  const fit::Machine alone = fit::described(shared, said);
+  CHECK_FALSE(alone.has_gpu());
+  CHECK(alone.gpu_bytes() == 0);
+  CHECK(alone.notes.empty());
+  said = {};
+  said.vram_bytes = std::uint64_t{24} << 30;  // a card beside it
+  CHECK_FALSE(fit::described(shared, said).unified);
+  CHECK(fit::described(shared, said).gpu_bytes() == std::uint64_t{24} << 30);
+}
+
+TEST_CASE("graphics of a processor do not count beside a card") {
+  Root root;
+  root.put("sys/class/drm/card0/device/mem_info_vram_total", "536870912\n");
+  root.put("sys/class/drm/card0/device/gpu_metrics", std::string_view("\x80\x00\x02\x02", 4));
+  root.put("sys/class/drm/card1/device/mem_info_vram_total", "17163091968\n");
+  const fit::Machine both = root.machine();
+  CHECK_FALSE(both.unified);
+  CHECK(both.vram_bytes == 17163091968);
+  CHECK(both.notes.empty());
+}
+
+TEST_CASE("packages of NVIDIA share their memory, or have a node of memory that is not counted twice") {
+  Root spark;
+  spark.put("proc/driver/nvidia/gpus/000f:01:00.0/information", "Model: \t\t NVIDIA GB10\n");
+  CHECK(spark.machine().unified);
+  CHECK(spark.machine().gpu_bytes() == std::uint64_t{10} << 30);
+  Root grace;
+  grace.put("proc/driver/nvidia/gpus/0009:01:00.0/information", "Model: \t\t NVIDIA GH200 480GB\n");
+  grace.put("proc/driver/nvidia/gpus/0009:01:00.0/numa_status",
+            "Node:      1\nStatus:    online\nAddress:   420000000000\nSize:      200000000\n");  // 8 GiB
+  const fit::Machine two_pools = grace.machine();
+  CHECK_FALSE(two_pools.unified);
+  CHECK(two_pools.vram_bytes == std::uint64_t{8} << 30);
+  CHECK(two_pools.ram_bytes == std::uint64_t{8} << 30);
+  CHECK(two_pools.available_bytes == std::uint64_t{8} << 30);
+  CHECK(two_pools.notes.empty());
 }
 
 TEST_CASE("a described machine has what is said of it, and nothing of this one but its cores") {

@@ -219,6 +219,16 @@ TEST_CASE("more memory never gives a worse level, and never a shorter context") 
   }
 }
 
+TEST_CASE("graphics that may use a part of the memory leave the rest to the processor") {
+  fit::Machine shared = machine(32);
+  shared.unified = true;
+  shared.shared_bytes = 4 * GiB;
+  CHECK(fit_of("qwen2-1.5b", shared).mode == Mode::gpu);
+  const Fit large = fit_of("qwen2-14b", shared);
+  CHECK(large.mode == Mode::cpu);
+  CHECK(large.available.ram == shared.available_bytes);
+}
+
 TEST_CASE("processors that share their memory have one pool, and MLX has two quantisations for it") {
   fit::Machine shared = machine(32);
   shared.unified = true;

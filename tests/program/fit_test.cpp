@@ -415,6 +415,13 @@ TEST_CASE("names that are unknown are refused with those that are known") {
   CHECK_FALSE(has(mlx.out, "MODEL:TYPE"));
 }
 
+TEST_CASE("unified memory can be denied as well as claimed") {
+  const Words machine = {"--ram", "32G", "--cores", "2"};
+  CHECK(fit_json(machine + Words{"--unified"})["machine"]["unified"] == true);
+  CHECK(fit_json(machine + Words{"--unified=false"})["machine"]["unified"] == false);
+  CHECK(fit_json(machine)["machine"]["unified"] == false);
+}
+
 }  // namespace mica::test::fit_test
 
 #endif

@@ -27,10 +27,10 @@ struct format {
 
 /// Locals and members may have the name of any room; the names of rooms stay usable beside them.
 struct Settings {
-  int alloc = 1, arch = 1, block = 1, budget = 1, convert = 1, detail = 1, encode = 1, exec = 1, fit = 1,
-      gguf = 1, io = 1, jinja = 1, json = 1, kernel = 1, kv = 1, measure = 1, model = 1, name = 1, open = 1,
-      pace = 1, pack = 1, paging = 1, plan = 1, quantize = 1, remote = 1, runtime = 1, sample = 1, synth = 1,
-      tensor = 1, text = 1, write = 1;
+  int advice = 1, alloc = 1, arch = 1, block = 1, budget = 1, convert = 1, detail = 1, encode = 1, exec = 1,
+      fit = 1, gguf = 1, io = 1, jinja = 1, json = 1, kernel = 1, kv = 1, measure = 1, model = 1, name = 1,
+      open = 1, pace = 1, pack = 1, paging = 1, plan = 1, quantize = 1, remote = 1, runtime = 1, sample = 1,
+      synth = 1, tensor = 1, text = 1, write = 1;
 };
 
 inline int use(const Settings& settings) {

@@ -27,6 +27,9 @@ Where memory goes:
   keys and values    grows with -c; mica help kv makes it smaller
   scratch            grows with -b, the tokens of one step
 
+What swap, huge pages, limits and control groups of this machine mean for a run:
+mica doctor. mica plan repeats what concerns a plan.
+
 While run, chat and complete load a model and generate, a governor releases
 memory that other processes need. If nothing is left to release, a session is
 saved and the program ends with code 4. --governor off turns it off.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This machine: instruction sets, cores, limits, memory; with a file, the speed of its disk.
+// This machine: instruction sets, cores, limits, memory, and what its settings mean for a run; with a file, its
+// file system, and the speed of its disk.
+#include "advice_text.hpp"
 #include "columns.hpp"
 #include "console.hpp"
 #include "embedded.hpp"
@@ -16,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -31,7 +32,7 @@ namespace {
 class Doctor final : public Verb {
  public:
   Doctor()
-      : Verb({"doctor", "this machine: instruction sets, cores, limits, memory; with a file, its disk",
+      : Verb({"doctor", "this machine: instruction sets, limits, memory, advice; with a file, its disk",
               "mica doctor --measure"},
              Needs::local) {}
   int run() override;
@@ -71,16 +72,6 @@ Fact list_fact(std::string name, const std::vector<std::string>& list) {
   return fact;
 }
 
-/// The word of a kernel's setting that is in brackets: "always [madvise] never".
-std::string chosen_word(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  const std::size_t begin = line.find('['), end = line.find(']');
-  return begin == std::string::npos || end == std::string::npos ? std::string("unknown")
-                                                                : line.substr(begin + 1, end - begin - 1);
-}
-
 Fact rate_fact(std::string name, double bytes) {
   const auto whole = static_cast<std::uint64_t>(bytes);
   return {name, join(whole), join(budget::size_text(whole), " a second")};
@@ -116,10 +107,10 @@ std::vector<Fact> speed_facts(const plan::MachineSpeed& speed) {
   return facts;
 }
 
-std::vector<Fact> facts() {
+std::vector<Fact> facts(const advice::MachineFacts& machine) {
   using kernel::highway::Beside;
   const budget::CpuLimits cpu = budget::cpu_limits();
-  const budget::MemoryLimits memory = budget::memory_limits();
+  const budget::MemoryLimits& memory = machine.memory;
   const bool has_quota = std::isfinite(cpu.quota);
   const std::string quota = has_quota ? fixed(cpu.quota, 2) : std::string("null");
   return {text_fact("version", MICA_PROGRAM_VERSION),
@@ -138,18 +129,27 @@ std::vector<Fact> facts() {
           size_fact("address_space_bytes", memory.address_space),
           size_fact("usable_bytes", memory.usable()),
           text_fact("limited_by", std::string(memory.authority())),
-          text_fact("huge_pages", chosen_word("/sys/kernel/mm/transparent_hugepage/enabled")),
+          text_fact("huge_pages", machine.huge_pages ? machine.huge_pages->enabled : "unknown"),
           size_fact("bundled_model_bytes", embedded_model().size())};
 }
 
 int Doctor::run() {
   std::string text;
-  std::vector<Fact> all = facts();
+  const advice::MachineFacts machine = advice::read_machine_facts("");
+  std::vector<advice::Advice> lines = advice::advise(machine);
+  const auto add_lines = [&](const std::vector<advice::Advice>& more) {
+    lines.insert(lines.end(), more.begin(), more.end());
+  };
+  add_lines(advice::advise(advice::read_cards("")));
+  std::vector<Fact> all = facts(machine);
   const auto add = [&](std::vector<Fact> more) {
     std::move(more.begin(), more.end(), std::back_inserter(all));
   };
   std::optional<io::File> file;
-  if (!model_path.empty()) add(disk_facts(file.emplace(file_of(model_path))));
+  if (!model_path.empty()) {
+    add(disk_facts(file.emplace(file_of(model_path))));
+    add_lines(advice::advise(advice::read_file_facts(*file)));
+  }
   if (measure_) {
     const std::size_t threads = threads_ == 0 ? budget::cpu_limits().threads() : threads_;
     add(speed_facts(measure_speed(*this, threads, file ? &*file : nullptr)));
@@ -161,7 +161,8 @@ int Doctor::run() {
       text += join(at_left(fact.name, 22), escaped(fact.text, 200), "\n");
     }
   }
-  print(json ? text + "}\n" : text);
+  print(json ? join(text, ",\"advice\":", advice_json(lines), "}\n")
+             : join(text, "\n", advice_text(lines, 22)));
   return 0;
 }
 

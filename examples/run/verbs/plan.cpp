@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The memory of a run, account by account, before a model is loaded.
+#include "advice_text.hpp"
 #include "budgeted.hpp"
 #include "choice.hpp"
 #include "columns.hpp"
@@ -143,6 +144,25 @@ double steps_per_second(const gguf::Document& document, const plan::Plan& plan) 
   return disk_speed(*file).in_order / static_cast<double>(plan.streamed_bytes);
 }
 
+/// What the settings of this machine mean for the planned run; the lines that are not fine.
+std::vector<advice::Advice> advice_for(const PlanVerb& verb, const gguf::Document& document,
+                                       const plan::Plan& plan, const plan::Question& question) {
+  advice::MachineFacts machine = advice::read_machine_facts("");
+  machine.memory = verb.limits;
+  const std::string_view weights = paging::name(question.choice.weights);
+  const advice::RunFacts run = {.peak_bytes = plan.peak_bytes,
+                                .streamed_bytes = plan.streamed_bytes,
+                                .maps = weights.starts_with("mapped"),
+                                .locks = weights == "mapped-locked"};
+  const io::File* const file = largest_file(document);
+  if (file == nullptr) return advice::advise(machine, nullptr, run);
+  advice::FileFacts place = advice::read_file_facts("", file->path());
+  place.bytes = std::max(file->size(), plan.weight_bytes);  // of all files of a model
+  const bool reads = run.streamed_bytes > 0 && place.storage != advice::Storage::memory;
+  if (reads) place.reads_direct = advice::reads_direct(*file);
+  return advice::advise(machine, &place, run);
+}
+
 /// "F16       in memory    4.2 GiB  29,184 tokens": a line for each solution.
 std::string solutions_text(const std::vector<plan::Solution>& solutions,
                            const std::optional<plan::MachineSpeed>& machine, const gguf::Document& document,
@@ -216,6 +236,7 @@ int PlanVerb::run() {
   const double steps = probe ? steps_per_second(document, plan) : 0;
   const std::optional<PredictedSpeed> predicted = predicted_speed(*this, document, plan, question);
   const std::uint64_t experts = expert_reads(document, plan, question);
+  const std::vector<advice::Advice> lines = advice_for(*this, document, plan, question);
   if (!svg.empty()) {
     const std::string drawing = plan_svg(document, question, budget);
     io::write_atomically(svg, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(drawing))); });
@@ -225,11 +246,12 @@ int PlanVerb::run() {
     solutions =
         plan::solutions(document, question, n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
   if (json) {
-    print(plan_json(plan, question, choice.evict, budget, fits,
-                    join(",\"expert_read_bytes\":", experts,
-                         probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
-                         speed_json(predicted), solve ? solutions_json(solutions) : "",
-                         fits ? "" : fallback_json(fallback, smallest_fallback(document, question, free)))));
+    print(plan_json(
+        plan, question, choice.evict, budget, fits,
+        join(",\"expert_read_bytes\":", experts,
+             probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "", speed_json(predicted),
+             ",\"advice\":", advice_json(lines), solve ? solutions_json(solutions) : "",
+             fits ? "" : fallback_json(fallback, smallest_fallback(document, question, free)))));
   } else {
     print(plan_text(plan, budget));
     if (experts > 0) {
@@ -237,6 +259,7 @@ int PlanVerb::run() {
                  "  read from the file for each token, on average\n"));
     }
     print(speed_text(predicted, plan));
+    print(advice_text(lines, 13));
     if (solve)
       print(solutions_text(solutions, predicted ? std::optional(predicted->machine) : std::nullopt, document,
                            question.model.chunk));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A machine as far as models are concerned: memory of the processor and of graphics cards, cores, rates. This
-// machine, or a described one. Nothing is measured: only the files of Linux are read.
+// machine, or a described one. Nothing is measured: only the files of Linux are read (advice/cards.hpp).
 #pragma once
 
 #include "mica/base/assert.hpp"
 #include "mica/budget/limits.hpp"
-#include "mica/io/detail/path.hpp"
+#include "mica_tools/advice/cards.hpp"
 #include "mica_tools/fit/speed.hpp"
 
 #include <algorithm>
@@ -16,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <unistd.h>
 
 namespace mica::fit {
 
@@ -27,22 +26,25 @@ inline constexpr double assumed_ram_rate = 50e9, assumed_vram_rate = 300e9;
 inline constexpr std::uint64_t available_tenths = 9;
 
 struct Machine {
-  std::uint64_t ram_bytes = 0;         // installed
-  std::uint64_t available_bytes = 0;   // of it, bytes that a model can use
-  std::uint64_t vram_bytes = 0;        // of all graphics cards together; 0: none, or not known
-  bool unified = false;                // the graphics processor uses the same memory
-  bool mlx = false;                    // quantisations of MLX instead of GGUF's
-  std::size_t cores = 1;               // threads that compute
-  plan::MachineSpeed speed;            // of the processor
-  double vram_rate = 0;                // bytes of the cards' memory that are read in a second
-  std::string vram_basis = "assumed";  // of vram_rate, as plan::MachineSpeed::basis
-  std::vector<std::string> notes;      // facts that are not known
+  std::uint64_t ram_bytes = 0;                     // installed
+  std::uint64_t available_bytes = 0;               // of it, bytes that a model can use
+  std::uint64_t vram_bytes = 0;                    // of all graphics cards together; 0: none, or not known
+  bool unified = false;                            // the graphics processor uses the same memory
+  std::uint64_t reserved_bytes = 0;                // unified: memory for graphics alone, not in ram_bytes
+  std::optional<std::uint64_t> shared_bytes = {};  // unified: of ram_bytes, what graphics may use; empty: all
+  bool mlx = false;                                // quantisations of MLX instead of GGUF's
+  std::size_t cores = 1;                           // threads that compute
+  plan::MachineSpeed speed;                        // of the processor
+  double vram_rate = 0;                            // bytes of the cards' memory that are read in a second
+  std::string vram_basis = "assumed";              // of vram_rate, as plan::MachineSpeed::basis
+  std::vector<std::string> notes;                  // facts that are not known
 
   /// Whether a graphics processor is known.
   [[nodiscard]] bool has_gpu() const noexcept { return unified || vram_bytes != 0; }
   /// Bytes that the graphics processor may use.
   [[nodiscard]] std::uint64_t gpu_bytes() const noexcept {
-    return vram_bytes != 0 || !unified ? vram_bytes : available_bytes;
+    if (vram_bytes != 0 || !unified) return vram_bytes;
+    return reserved_bytes + std::min(available_bytes, shared_bytes.value_or(available_bytes));
   }
   /// Bytes that the graphics processor reads in a second.
   [[nodiscard]] double gpu_rate() const noexcept {
@@ -63,23 +65,37 @@ struct Description {
   std::optional<std::uint64_t> disk_rate = {};        // bytes a second
 };
 
-/// Bytes of the memory of graphics cards from the files below root/sys (AMD's cards).
-[[nodiscard]] inline std::uint64_t read_vram(const std::string& root) {
-  const std::string folder = root + "/sys/class/drm/";
-  std::uint64_t sum = 0;
-  io::detail::for_each_beside(folder, [&](int, std::string_view name) {
-    const bool is_card = name.starts_with("card") && name.find('-') == name.npos;  // card0-DP-1: a connector
-    if (is_card)
-      sum += budget::detail::read_number(join(folder, name, "/device/mem_info_vram_total")).value_or(0);
-    return true;
-  });
-  return sum;
+namespace detail {
+
+/// Adds graphics processors to a machine. Cards with memory of their own count together. Graphics of the
+/// processor count where there is no card beside them, since an engine uses one or the other. A card whose
+/// memory no file tells becomes a note.
+inline void add_cards(Machine& machine, const std::vector<advice::Card>& cards) {
+  const advice::Card* shared = nullptr;
+  bool has_silent = false;
+  for (const advice::Card& card : cards) {
+    if (!card.accepts) continue;
+    if (card.unified) {
+      shared = &card;
+    } else if (card.own_bytes) {
+      machine.vram_bytes += *card.own_bytes;
+      if (!card.is_node) continue;  // a node is in the memory of the machine too, which then counts it twice
+      machine.ram_bytes -= std::min(machine.ram_bytes, *card.own_bytes);
+      machine.available_bytes = std::min(machine.available_bytes, machine.ram_bytes);
+    } else {
+      has_silent = true;
+      machine.notes.push_back(
+          join(card.name, " has memory of its own, whose size no file tells; give it with --vram"));
+    }
+  }
+  if (shared == nullptr || machine.vram_bytes != 0 || has_silent) return;
+  machine.unified = true;
+  machine.reserved_bytes = shared->own_bytes.value_or(0);
+  machine.shared_bytes = shared->shared_bytes;
+  machine.notes.push_back(join(shared->name, ": --unified=false leaves it out"));
 }
 
-/// Whether the files below root/proc name NVIDIA's driver, which has no file with the size of its memory.
-[[nodiscard]] inline bool has_silent_card(const std::string& root) {
-  return ::access((root + "/proc/driver/nvidia/version").c_str(), F_OK) == 0;
-}
+}  // namespace detail
 
 /// The machine that the files below `root` describe; "" is this one. Speeds are assumed.
 [[nodiscard]] inline Machine read_machine(const std::string& root) {
@@ -90,12 +106,10 @@ struct Description {
   machine.ram_bytes = known(std::min(limits.installed, limits.cgroup));
   machine.available_bytes = known(limits.usable());
   machine.cores = budget::cpu_limits().threads();
-  machine.vram_bytes = read_vram(root);
 #if defined(__APPLE__) && defined(__aarch64__)
   machine.unified = true;
 #endif
-  if (machine.vram_bytes == 0 && has_silent_card(root))
-    machine.notes.emplace_back("a graphics card is here whose memory is not known; give it with --vram");
+  detail::add_cards(machine, advice::read_cards(root));
   machine.speed.read_bytes = assumed_ram_rate;
   machine.vram_rate = machine.vram_bytes == 0 ? 0 : assumed_vram_rate;
   return machine;
@@ -113,7 +127,10 @@ struct Description {
     machine.speed.read_bytes = assumed_ram_rate;
   }
   if (said.available_bytes) machine.available_bytes = *said.available_bytes;
-  if (said.vram_bytes) machine.vram_bytes = *said.vram_bytes;
+  if (said.vram_bytes) {
+    machine.vram_bytes = *said.vram_bytes;
+    if (machine.shared_bytes) machine.unified = false;  // a card beside the graphics of the processor
+  }
   if (said.unified) machine.unified = *said.unified;
   if (said.cores) machine.cores = *said.cores;
   if (said.disk_rate) machine.speed.disk_bytes = static_cast<double>(*said.disk_rate);
@@ -131,7 +148,7 @@ struct Description {
     machine.vram_rate = assumed_vram_rate;
   }
   machine.mlx = said.mlx;
-  if (machine.vram_bytes != 0) machine.notes.clear();
+  if (said.vram_bytes || said.unified) machine.notes.clear();
   MICA_CHECK(machine.ram_bytes != 0, usage,
              "a machine with 0 bytes of memory; needed: 1 or more, such as --ram 16G");
   MICA_CHECK(machine.cores >= 1 && machine.cores <= 4096, usage, "a machine with ", machine.cores,

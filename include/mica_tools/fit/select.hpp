@@ -149,7 +149,9 @@ class Selector {
   }
   [[nodiscard]] std::vector<Mode> modes(Candidate& candidate) const {
     if (machine_.mlx) return {Mode::gpu};
-    if (machine_.unified) return {Mode::gpu, Mode::streamed};
+    const bool can_use_all = machine_.gpu_bytes() >= machine_.available_bytes;  // of unified memory
+    if (machine_.unified && can_use_all) return {Mode::gpu, Mode::streamed};
+    if (machine_.unified) return {Mode::gpu, Mode::cpu, Mode::streamed};
     if (machine_.vram_bytes == 0) return {Mode::cpu, Mode::streamed};
     std::vector<Mode> modes = {Mode::gpu};
     if (arch::largest_mixture(candidate.config()) != 0) modes.push_back(Mode::moe_offload);
