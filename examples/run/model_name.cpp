@@ -13,6 +13,7 @@
 #include "mica_tools/hub/choice.hpp"
 #include "mica_tools/hub/published.hpp"
 #include "mica_tools/hub/resolve_url.hpp"
+#include "model_folder.hpp"
 #include "remote.hpp"
 
 #include <algorithm>
@@ -224,6 +225,10 @@ void find_named_model(Verb& verb) {
     verb.hf_repo.clear();
   }
   auto* const answer = dynamic_cast<AnswerVerb*>(&verb);
+  if (answer != nullptr && is_model_folder(answer->model_path)) {
+    const Wish wish = wish_of(verb);
+    answer->model_path = best_of_folder(verb, answer->model_path, wish.budget, wish.n_ctx);
+  }
   if (answer == nullptr || answer->draft.empty() || remote::is_url(answer->draft)) return;
   if (const auto name = hub_name_of(answer->draft)) answer->draft = place_of(verb, *name);
 }

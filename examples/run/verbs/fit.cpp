@@ -8,8 +8,7 @@
 #include "fit_text.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/gguf/detail/packed_files.hpp"
-#include "mica/gguf/detail/shard_name.hpp"
-#include "mica/io/detail/path.hpp"
+#include "model_folder.hpp"
 #include "recipe_words.hpp"
 #include "verb.hpp"
 #include "verbs.hpp"
@@ -78,18 +77,6 @@ class FitVerb final : public Verb, public MachineOptions {
 
 using fit::Ranked;
 
-/// GGUF files of a folder, of sharded models the first shard, by name.
-std::vector<std::string> files_of(const std::string& folder) {
-  std::vector<std::string> files;
-  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
-    const auto shard = gguf::ShardName::parse(std::string(name));
-    if (name.ends_with(".gguf") && (!shard || shard->number == 1)) files.push_back(join(folder, "/", name));
-    return true;
-  });
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 /// The question, and the answers so far.
 class Judge {
  public:
@@ -103,7 +90,7 @@ class Judge {
     for (const fit::Row& row : fit::catalogue) add(row);
   }
   void named(const std::string& word) {
-    struct ::stat status {};
+    struct ::stat status{};
     if (::stat(word.c_str(), &status) != 0) {
       const int error = errno;
       MICA_CHECK(::lstat(word.c_str(), &status) != 0, file, escaped(word, 200),
@@ -123,7 +110,7 @@ class Judge {
 
  private:
   void folder(const std::string& path) {
-    const std::vector<std::string> files = files_of(path);
+    const std::vector<std::string> files = gguf_files_of(path);
     MICA_CHECK(!files.empty(), file, path, ": a folder without GGUF files");
     for (const std::string& each : files) try {
         add(gguf::open(each));
@@ -172,7 +159,7 @@ std::string nearest(const std::vector<Ranked>& rows) {
 
 /// Columns of stdout; 0 where it is no terminal.
 std::size_t terminal_width() {
-  struct ::winsize size {};
+  struct ::winsize size{};
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
   return is_terminal ? size.ws_col : 0;
 }

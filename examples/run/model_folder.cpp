@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_folder.hpp"
+
+#include "budgeted.hpp"
+#include "console.hpp"
+#include "fit_machine.hpp"
+#include "mica/base/error.hpp"
+#include "mica/budget/size.hpp"
+#include "mica/gguf/detail/packed_files.hpp"
+#include "mica/gguf/detail/shard_name.hpp"
+#include "mica/io/detail/path.hpp"
+#include "mica_tools/fit/rank.hpp"
+#include "mica_tools/fit/select.hpp"
+#include "mica_tools/fit/use.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace mica::program {
+namespace {
+
+/// "quick: 12.3 tokens a second in 2.1 GiB of 3.0 GiB, assumed".
+std::string reason_of(const fit::Ranked& best) {
+  const fit::Fit& fit = best.fit;
+  return join(fit::name(best.tier), ", ", fixed(fit.decode, 1), " tokens a second (", fit.basis, "), ",
+              budget::size_text(fit.need.ram + fit.need.vram), " of ",
+              budget::size_text(fit.available.ram + fit.available.vram), " at ", fit.setting.n_ctx,
+              " tokens");
+}
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+}  // namespace
+
+std::vector<std::string> gguf_files_of(const std::string& folder) {
+  std::vector<std::string> files;
+  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
+    const auto shard = gguf::ShardName::parse(std::string(name));
+    if (name.ends_with(".gguf") && (!shard || shard->number == 1)) files.push_back(join(folder, "/", name));
+    return true;
+  });
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_model_folder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error) && !gguf::is_packed_folder(path);
+}
+
+std::string best_of_folder(const Verb& verb, const std::string& folder, std::uint64_t budget,
+                           std::size_t n_ctx) {
+  const std::string path = folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
+  const std::vector<std::string> files = gguf_files_of(path);
+  MICA_CHECK(!files.empty(), file, path, ": a folder without GGUF files");
+  // What runs here is the processor, whatever cards there are.
+  fit::Machine machine = machine_of({});
+  machine.vram_bytes = 0;
+  machine.unified = false;
+  machine.available_bytes = budget;
+  const fit::Use& use = fit::use_of("general");
+  const fit::Selector selector(machine, {n_ctx, use.min_decode});
+  std::vector<fit::Fit> fits;
+  for (const std::string& each : files) try {
+      fit::Candidate candidate(gguf::open(each), machine.cores, plan_within);
+      fits.push_back(selector.select(candidate));
+    } catch (const Error& error) {
+      note(verb, join("mica: left out: ", error.message()));
+    }
+  MICA_CHECK(!fits.empty(), file, path, ": no GGUF file of this folder can be run; the lines above say why");
+  const std::vector<fit::Ranked> ranked = fit::ranked(std::move(fits), use);
+  const fit::Ranked& best = ranked.front();
+  MICA_CHECK(best.tier != fit::Tier::too_tight, budget, path, ": none of ", ranked.size(),
+             ranked.size() == 1 ? " model" : " models", " fits ", budget::size_text(budget),
+             "; the nearest is ", file_name(best.fit.name), ", which needs ",
+             budget::size_text(best.fit.need.ram));
+  std::string text = join("mica: ", path, ": ", file_name(best.fit.name), ": ", reason_of(best));
+  if (ranked.size() > 1) text += join("; then ", file_name(ranked[1].fit.name), ": ", reason_of(ranked[1]));
+  if (ranked.size() > 2) text += join("; ", ranked.size() - 2, " more: mica fit ", path);
+  note(verb, text);
+  return best.fit.name;
+}
+
+}  // namespace mica::program
