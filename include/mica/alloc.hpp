@@ -4,7 +4,6 @@
 #pragma once
 
 #include "mica/alloc/aligned.hpp"
-#include "mica/alloc/arena.hpp"
 #include "mica/alloc/booking.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/buffer.hpp"
