@@ -118,7 +118,8 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
     throw;
   }
   if (halted()) {
-    if (result_.reason == StopReason::read_failed) result_.reason = StopReason::no_memory;
+    if (result_.reason == StopReason::read_failed || result_.reason == StopReason::cancelled)
+      result_.reason = StopReason::no_memory;
     static_cast<void>((*governed_)());  // the file of the session needs memory
   }
   const bool is_cut = result_.reason == StopReason::length || result_.reason == StopReason::context_full;
@@ -177,8 +178,8 @@ void Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> pr
   for (const TokenId id : prompt) sampler_.accept(id);
   const auto rest = prompt.subspan(session.tokens().size() - before);
   unfed_.assign(rest.begin(), rest.end());
-  if (status == model::StepStatus::no_memory) result_.reason = StopReason::no_memory;
-  if (interrupted()) result_.reason = StopReason::cancelled;
+  if (status == model::StepStatus::no_memory || halted()) result_.reason = StopReason::no_memory;
+  if (interrupted() && !halted()) result_.reason = StopReason::cancelled;
 }
 
 const Costs& Answerer::count() {
@@ -253,9 +254,7 @@ int Answerer::finish() {
     deliver("\n");
   }
   if (result_.reason == StopReason::no_memory && halted()) {
-    note(verb_, join("mica: stopped: other processes took the memory, and nothing is left to release",
-                     verb_.session.empty() ? "; --session FILE would keep the text so far"
-                                           : join("; ", verb_.session, " is saved, continue with it")));
+    note(verb_, halted_text());
   } else if (result_.reason == StopReason::no_memory) {
     note(verb_,
          "mica: stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
@@ -274,6 +273,12 @@ int Answerer::finish() {
                      text_of(answer_costs_, std::max<std::size_t>(result_.tokens.size(), 2) - 1)));
   }
   return exit_code(result_.reason);
+}
+
+std::string Answerer::halted_text() const {
+  return join("mica: stopped: other processes took the memory, and nothing is left to release; ",
+              verb_.session.empty() ? "--session FILE would keep the text"
+                                    : join("the same command with --session ", verb_.session, " continues"));
 }
 
 std::string Answerer::timings_line() const {

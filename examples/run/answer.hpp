@@ -52,6 +52,8 @@ class Answerer {
   [[nodiscard]] bool undelivered() const noexcept { return undelivered_ != nullptr; }
   /// Whether the model was halted because others took the memory: it answers no more.
   [[nodiscard]] bool halted() const noexcept { return governed_ && governed_->halted(); }
+  /// The sentence for that.
+  [[nodiscard]] std::string halted_text() const;
   /// Raises the error of print() again; call it after a session is saved. Raises nothing after SIGHUP and
   /// SIGTERM, which end the program anyway.
   void raise_undelivered() const;

@@ -9,8 +9,10 @@
 #include "mica/budget/size.hpp"
 #include "pacing.hpp"
 
+#include <csignal>
 #include <memory>
 #include <utility>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -52,7 +54,10 @@ Model open_model(const AnswerVerb& verb) {
   make_it_fit(verb, document, open);
   const std::shared_ptr<pace::Pacer> pacer = pacer_of(verb);
   open.runs = pacer;
-  if (verb.governor) open.watch = std::make_shared<MemoryWatch>();
+  // A program that waits for a line, or reads a prompt, ends as by SIGTERM.
+  if (verb.governor)
+    open.watch =
+        std::make_shared<MemoryWatch>(MemoryWatchOptions{.on_halt = [] { ::kill(::getpid(), SIGTERM); }});
   Model model = load(verb, std::move(document), open);
   note_long_context(verb, model.transformer().n_ctx(), model.config());
   if (pacer != nullptr) note(verb, join("mica: pace: ", pacer->text()));

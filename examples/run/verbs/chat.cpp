@@ -114,6 +114,10 @@ class Talk {
     }
     conversation_.save(answerer_);
     answerer_.raise_undelivered();
+    if (answerer_.halted()) {
+      if (code_ != 4) note(verb_, answerer_.halted_text());
+      return 4;
+    }
     if (terminated()) return 130;
     return left_ ? 0 : code_;
   }

@@ -22,7 +22,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -39,8 +41,10 @@ namespace mica {
 struct MemoryWatchOptions {
   GovernorOptions governor = {};  // its thresholds
   std::string root = {};          // stands before /proc and /sys, for tests
-  /// Otherwise look() is called by somebody else.
-  bool thread = true;
+  /// Called once, by the thread, when the model is halted: to wake a program that waits for input. It calls no
+  /// function of the watch.
+  std::function<void()> on_halt = {};
+  bool thread = true;  // false: somebody else calls look()
 };
 
 /// Watches one model at a time. Public functions may be called from any thread. Cost: a reading in each pause,
@@ -146,8 +150,8 @@ class MemoryWatch {
     const std::uint64_t freed = model_.model == nullptr ? 0 : model_.yield(model_.model, lacking);
     state_.yielded += freed;
     if (freed == 0 && model_.model != nullptr && is_hopeless(*pressure)) {
-      state_.halted = true;
       model_.halt(model_.model, true);
+      if (!std::exchange(state_.halted, true) && options_.on_halt) options_.on_halt();
     }
     return min_pause;
   }
@@ -180,6 +184,9 @@ class MemoryWatch {
     return static_cast<double>(pressure.left) < static_cast<double>(growth_.recent()) * windows + least_bytes;
   }
   void run() noexcept {
+    sigset_t all;  // the program's own threads handle signals
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     hurry();
     while (!stopped_.load(std::memory_order_relaxed)) events_.wait(look());
   }
