@@ -78,7 +78,7 @@ namespace detail {
     const std::string_view name = entry;
     const bool is_hidden = name.starts_with('.') && !begin.starts_with('.');
     if (!is_hidden && !io::detail::has_controls(name) && name.starts_with(begin)) {
-      struct ::stat status{};
+      struct ::stat status {};
       const bool is_folder = ::fstatat(at, entry, &status, 0) == 0 && S_ISDIR(status.st_mode);
       found.push_back(join(folder, name, is_folder ? "/" : ""));
     }

@@ -214,14 +214,14 @@ void fill_streams() {
 }
 
 void watch_signals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  struct sigaction former{};
+  struct sigaction former {};
   const bool ignored = ::sigaction(SIGHUP, nullptr, &former) == 0 && former.sa_handler == SIG_IGN;  // nohup
   if (!ignored) ::sigaction(SIGHUP, &action, nullptr);
-  struct sigaction fault{};
+  struct sigaction fault {};
   fault.sa_sigaction = on_fault;
   fault.sa_flags = SA_SIGINFO;
   ::sigaction(SIGBUS, &fault, nullptr);
@@ -276,7 +276,7 @@ std::uint64_t peak_bytes() {
     if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
   }
 #endif
-  struct rusage usage{};
+  struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
 #ifdef __APPLE__
   return static_cast<std::uint64_t>(usage.ru_maxrss);

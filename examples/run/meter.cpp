@@ -65,7 +65,7 @@ io::DiskSpeed disk_speed(const io::File& file) {
 }
 
 std::uint64_t major_faults() {
-  struct rusage usage{};
+  struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_majflt);
 }

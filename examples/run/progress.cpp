@@ -20,7 +20,7 @@ namespace {
 /// Columns of a line that "\r" reaches whole: without the last one, behind which some terminals begin a row.
 std::size_t columns() {
   constexpr std::size_t unknown = 79;
-  struct ::winsize size{};
+  struct ::winsize size {};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return unknown;
   return size.ws_col - 1U;
 }

@@ -18,7 +18,7 @@ inline constexpr std::chrono::milliseconds note_after{1000}, give_up_after{30'00
 
 /// Whether a descriptor is an open pipe or regular file.
 [[nodiscard]] inline bool is_piped(int descriptor) noexcept {
-  struct ::stat status{};
+  struct ::stat status {};
   return ::fstat(descriptor, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
 }
 
