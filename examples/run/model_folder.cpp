@@ -57,7 +57,7 @@ std::string best_of_folder(const Verb& verb, const std::string& folder, std::uin
   const std::vector<std::string> files = gguf_files_of(path);
   MICA_CHECK(!files.empty(), file, path, ": a folder without GGUF files");
   // What runs here is the processor, whatever cards there are.
-  fit::Machine machine = machine_of({});
+  fit::Machine machine = machine_of(MachineOptions());
   machine.vram_bytes = 0;
   machine.unified = false;
   machine.available_bytes = budget;
