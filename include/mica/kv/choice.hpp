@@ -15,8 +15,8 @@ enum class Choice : std::uint8_t { segmented, contiguous, reserved, paged, spill
 // clang-format off
 enum class Element : std::uint8_t {
   f16, q8_0, f32, bf16,
-  q5_1_rotated, q5_0, q4_1_rotated, q4_0, q4_s, iq4_nl_rotated,
-  q5_1, q5_0_plain, q4_1, q4_0_plain, q4_s_plain, iq4_nl,
+  q6_0, q5_1_rotated, q5_0, q4_1_rotated, q4_0, q4_s, iq4_nl_rotated,
+  q6_0_plain, q5_1, q5_0_plain, q4_1, q4_0_plain, q4_s_plain, iq4_nl,
   kivi4, kivi2,
 };
 // clang-format on
