@@ -23,7 +23,7 @@ import tempfile
 
 from kv_elements import run
 
-FORMATS = "Q5_1,Q5_0,Q4_1,Q4_0,Q4_S,IQ4_NL"
+FORMATS = "Q6_0,Q5_1,Q5_0,Q4_1,Q4_0,Q4_S,IQ4_NL"
 RESAMPLES = 2000
 FORMS = ("ROTATED", "PLAIN")
 

@@ -24,6 +24,7 @@
 #include "mica/format/iq4.hpp"
 #include "mica/format/k.hpp"
 #include "mica/format/kivi.hpp"
+#include "mica/format/kvarn.hpp"
 #include "mica/format/legacy.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/format/nf4.hpp"

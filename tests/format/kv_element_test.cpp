@@ -19,16 +19,16 @@ double step() {
   if constexpr (format::is_block_element<E>) {
     // Half a step of the codes between plus and minus the largest number, or a clipped one; rotated back it is the
     // error of many numbers that meets in one.
-    return (E::five_bits ? 0.07 : 0.15) * (E::rotated ? 3 : 1);
+    return (E::high_words == 2 ? 0.035 : E::high_words == 1 ? 0.07 : 0.15) * (E::rotated ? 3 : 1);
   }
   return 0.5 / 127 + 0x1p-11;
 }
 
 TEST_CASE_TEMPLATE("a tile gives back what was stored, within its step, for any width", E, format::F16,
-                   format::Q8_0, format::F32, format::BF16, format::Plain<format::Q5_1>,
-                   format::Plain<format::Q5_0>, format::Plain<format::Q4_1>, format::Plain<format::Q4_0>,
-                   format::Plain<format::IQ4_NL>, format::Rotated<format::Q5_1>,
-                   format::Rotated<format::Q4_0>) {
+                   format::Q8_0, format::F32, format::BF16, format::Plain<format::Q6_0>,
+                   format::Rotated<format::Q6_0>, format::Plain<format::Q5_1>, format::Plain<format::Q5_0>,
+                   format::Plain<format::Q4_1>, format::Plain<format::Q4_0>, format::Plain<format::IQ4_NL>,
+                   format::Rotated<format::Q5_1>, format::Rotated<format::Q4_0>) {
   CounterRng rng(1);
   for (const std::size_t head_dim : std::initializer_list<std::size_t>{1, 2, 5, 8, 20, 64, 96, 129}) {
     CHECK(E::key_tile_bytes(head_dim) % 32 == 0);

@@ -52,6 +52,19 @@ TEST_CASE("Q5_1 has a fifth bit and an offset") {
   CHECK(values[31] == 2.0f * (16 + 5) + 1);
 }
 
+TEST_CASE("Q6_0 has two high bits of four values in a byte") {
+  Q6_0::Block block = {to_half(2.0f), {}, {}};
+  block.nibbles[3] = 0x5C;
+  block.nibbles[11] = 0x91;
+  block.high[3] = 0b10'01'11'00 | 0b01;
+  const Values<Q6_0> values(block);
+  CHECK(values[3] == 2.0f * (16 + 12 - 32));
+  CHECK(values[19] == 2.0f * (48 + 5 - 32));
+  CHECK(values[11] == 2.0f * (16 + 1 - 32));
+  CHECK(values[27] == 2.0f * (32 + 9 - 32));
+  CHECK(values[0] == -64);
+}
+
 TEST_CASE("Q2_K has a scale and a min in a byte per sixteen values") {
   Q2_K::Block block = {{}, {}, to_half(0.5f), to_half(0.25f)};
   block.scales[13] = 0x7A;           // group 13: scale 10, min 7

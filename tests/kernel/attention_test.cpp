@@ -13,10 +13,11 @@ namespace {
 using kernel::Visible;
 using test::Chunk;
 
-#define MICA_BLOCK_ELEMENTS                                                                          \
-  format::Rotated<format::Q5_1>, format::Rotated<format::Q5_0>, format::Rotated<format::Q4_1>,       \
-      format::Rotated<format::Q4_0>, format::Rotated<format::IQ4_NL>, format::Rotated<format::Q4_S>, \
-      format::Plain<format::Q4_0>, format::KIVI4, format::KIVI2
+#define MICA_BLOCK_ELEMENTS                                                                        \
+  format::Rotated<format::Q6_0>, format::Plain<format::Q6_0>, format::Rotated<format::Q5_1>,       \
+      format::Rotated<format::Q5_0>, format::Rotated<format::Q4_1>, format::Rotated<format::Q4_0>, \
+      format::Rotated<format::IQ4_NL>, format::Rotated<format::Q4_S>, format::Plain<format::Q4_0>, \
+      format::KIVI4, format::KIVI2, format::KVARN4, format::KVARN3
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
@@ -183,15 +184,15 @@ TEST_CASE("a value that is not finite makes the rows that see it NaN") {
   }
 }
 
-TEST_CASE_TEMPLATE("the largest queries and codes of blocks stay exact", E, format::Plain<format::Q5_1>,
-                   format::Plain<format::Q5_0>, format::Plain<format::Q4_1>, format::Plain<format::Q4_0>,
-                   format::Plain<format::IQ4_NL>, format::Plain<format::Q4_S>) {
+TEST_CASE_TEMPLATE("the largest queries and codes of blocks stay exact", E, format::Plain<format::Q6_0>,
+                   format::Plain<format::Q5_1>, format::Plain<format::Q5_0>, format::Plain<format::Q4_1>,
+                   format::Plain<format::Q4_0>, format::Plain<format::IQ4_NL>, format::Plain<format::Q4_S>) {
   CounterRng rng(9);
   Chunk<E> chunk(512, {{0, 16}, {0, 16}}, rng);
   for (const int byte : {0xFF, 0}) {
     std::byte* const tile = chunk.tiles[0]->data();
     std::memset(tile, byte, 512 * 16 / 2);
-    if (E::five_bits) std::memset(tile + 512 * 16 / 2, byte, 512 * 16 / 8);
+    std::memset(tile + 512 * 16 / 2, byte, 512 * 16 / 8 * E::high_words);
     for (std::size_t i = 0; i < chunk.q.size(); ++i) chunk.q[i] = i < 512 ? 1.0f : -1.0f;
     chunk.check();
   }

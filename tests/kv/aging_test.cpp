@@ -44,6 +44,8 @@ TEST_CASE("names say which element old tokens have") {
         "F16/F16 KIVI2/KIVI4 128");
   CHECK(names(kv::AnyElements<>(kv::parse_elements("f16:q4_0"), kv::parse_elements("q8_0:kivi2"), 40)) ==
         "F16/Q8_0 Q4_0_ROTATED/KIVI2 40");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("kvarn4"), kv::parse_elements("F16:KVARN3"), 40)) ==
+        "F16/F16 KVARN4/KVARN3 40");
   CHECK(names(kv::AnyElements<>(kv::parse_elements("kivi4"), kv::parse_elements("q8_0"), 0)) ==
         "F16/Q8_0 KIVI4/Q8_0 1");
   CHECK(names(kv::AnyElements<>(kv::parse_elements("q8_0:q8_0"), kv::parse_elements("f16:f16"), 40)) ==
@@ -64,7 +66,7 @@ TEST_CASE("a name of which a part is not known is refused with the known ones") 
     CAPTURE(name);
     const Error error = refusal([&] { return kv::parse_elements(name, "keys"); });
     CHECK(error.code() == ErrorCode::usage);
-    CHECK(mentions(error, "for keys: not known", "F16 Q8_0", "RECENT:OLD", "KIVI4 KIVI2"));
+    CHECK(mentions(error, "for keys: not known", "F16 Q8_0", "RECENT:OLD", "KIVI4 KIVI2 KVARN4 KVARN3"));
   }
 }
 

@@ -65,7 +65,11 @@ void check_ways(const Tiny& tiny, const kv::AnyElements<>& elements, std::size_t
 
 std::vector<kv::AnyElements<>> all_elements() {
   using enum kv::Element;
-  return {{kivi2, kivi2, 33}, {kivi4, {q8_0, q4_s}, 64}, {{f16, q4_0}, f16, 16}, {{f16, q8_0}, kivi2, 100}};
+  return {{kivi2, kivi2, 33},
+          {kivi4, {q8_0, q4_s}, 64},
+          {{f16, q4_0}, f16, 16},
+          {{f16, q8_0}, kivi2, 100},
+          {kvarn4, kvarn3, 48}};
 }
 
 using Llama = Transformer<arch::Llama>;

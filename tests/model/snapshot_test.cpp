@@ -207,6 +207,7 @@ TEST_CASE("a saved session goes on with elements of blocks and of two kinds") {
   go_on_everywhere<arch::Llama>(dense.document(), "q8_0", "q8_0");
   go_on_everywhere<arch::Llama>(dense.document(), "bf16", "q4_0");
   go_on_everywhere<arch::Llama>(dense.document(), "kivi2", "f16:q8_0");
+  go_on_everywhere<arch::Llama>(dense.document(), "kvarn4", "q8_0:kvarn3");
 }
 
 TEST_CASE("a text that changed keeps what is common, and a session that was opened goes back") {

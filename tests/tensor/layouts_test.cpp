@@ -361,8 +361,8 @@ TEST_CASE_TEMPLATE("tiles of floats", E, format::F32, format::F16, format::BF16)
   }
 }
 
-TEST_CASE_TEMPLATE("tiles of blocks with four and five bits a number", E, format::Plain<format::Q4_0>,
-                   format::Plain<format::Q5_0>, format::Rotated<format::Q5_1>) {
+TEST_CASE_TEMPLATE("tiles of blocks with four to six bits a number", E, format::Plain<format::Q4_0>,
+                   format::Plain<format::Q6_0>, format::Plain<format::Q5_0>, format::Rotated<format::Q5_1>) {
   CounterRng rng(6);
   for (const std::size_t head_dim : {32u, 80u}) {
     check_layout(blocks<E, typename E::Keys>(head_dim, rng));

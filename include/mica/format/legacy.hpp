@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Q4_0, Q4_1, Q5_0, Q5_1: 32 codes of four or five bits, one half-precision scale, and in the second of each
-// pair a half-precision offset.
+// pair a half-precision offset. Q6_0: the same with codes of six bits, for keys and values; no file has it
+// here.
 //
 //   Q4_0   block of 18 bytes:  | d (f16) | 16 bytes |                                  value = d * (code - 8)
 //   Q4_1   block of 20 bytes:  | d (f16) | m (f16) | 16 bytes |                        value = d * code + m
 //   Q5_0   block of 22 bytes:  | d (f16) | 4 bytes: high bits | 16 bytes |             value = d * (code - 16)
 //   Q5_1   block of 24 bytes:  | d (f16) | m (f16) | 4 bytes: high bits | 16 bytes |   value = d * code + m
+//   Q6_0   block of 26 bytes:  | d (f16) | 8 bytes: high bits | 16 bytes |             value = d * (code - 32)
 //
 // Byte j holds the low four bits of value j in its low nibble and those of value j + 16 in its high nibble;
-// bit i of the 32 high bits belongs to value i. Unpacked, an offset is a min of 1 with dmin = -m.
+// bit i of the 32 high bits belongs to value i. Q6_0 (the format of ik_llama.cpp) has two high bits a value:
+// byte c has those of values c, c + 16, c + 8 and c + 24, from its low bits on. Unpacked, an offset is a min
+// of 1 with dmin = -m.
 #pragma once
 
 #include "mica/format/detail/unpacked.hpp"
@@ -170,11 +174,42 @@ struct Q5_1 : detail::IntegerBlocks<Q5_1, 32, 32>, detail::FiveBits {
   }
 };
 
+/// 32 six-bit codes and a scale.
+struct Q6_0 : detail::IntegerBlocks<Q6_0, 32, 32> {
+  static constexpr std::string_view name = "Q6_0";
+
+  struct Block {
+    Half d;
+    std::uint8_t high[8];
+    std::uint8_t nibbles[16];
+  };
+
+  // Required by IntegerFormat
+  static constexpr int code_offset = 32;
+  static constexpr int code_max = 63;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i)
+      out.code[i] = static_cast<std::int8_t>(code(block, i) - code_offset);
+    detail::set_scale(out, to_float(block.d));
+  }
+
+  // Specific to Q6_0
+  /// Where the high bits of code i are in byte i % 8 of them.
+  [[nodiscard]] static constexpr int high_shift(std::size_t i) noexcept {
+    return static_cast<int>(i % 16 / 8 * 4 + i / 16 * 2);
+  }
+  /// Code i, from 0.
+  [[nodiscard]] static int code(const Block& block, std::size_t i) noexcept {
+    return detail::nibble(block.nibbles, i) | (block.high[i % 8] >> high_shift(i) & 3) << 4;
+  }
+};
+
 static_assert(detail::pack_fifth_bits(1U << 22) == 1U << 21 &&
               detail::unpack_fifth_bits(1U << 21) == 1U << 22);
 static_assert(sizeof(Q4_0::Block) == 18 && EncodableFormat<Q4_0> && IntegerFormat<Q4_0>);
 static_assert(sizeof(Q4_1::Block) == 20 && IntegerFormat<Q4_1>);
 static_assert(sizeof(Q5_0::Block) == 22 && IntegerFormat<Q5_0>);
 static_assert(sizeof(Q5_1::Block) == 24 && IntegerFormat<Q5_1>);
+static_assert(sizeof(Q6_0::Block) == 26);
 
 }  // namespace mica::format

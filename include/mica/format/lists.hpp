@@ -16,6 +16,7 @@
 #include "mica/format/iq4.hpp"
 #include "mica/format/k.hpp"
 #include "mica/format/kivi.hpp"
+#include "mica/format/kvarn.hpp"
 #include "mica/format/legacy.hpp"
 #include "mica/format/nf4.hpp"
 #include "mica/format/q4_s.hpp"
@@ -68,12 +69,12 @@ template <class List>
 [[nodiscard]] constexpr std::string_view name(Id id) noexcept { return info(id).name; }
 
 /// Every KV element. Those of four to six bits store heads rotated or as they are.
-using AllKv =
-    TypeList<F16, Q8_0, F32, BF16, Rotated<Q5_1>, Rotated<Q5_0>, Rotated<Q4_1>, Rotated<Q4_0>, Rotated<Q4_S>,
-             Rotated<IQ4_NL>, Plain<Q5_1>, Plain<Q5_0>, Plain<Q4_1>, Plain<Q4_0>, Plain<Q4_S>, Plain<IQ4_NL>>;
+using AllKv = TypeList<F16, Q8_0, F32, BF16, Rotated<Q6_0>, Rotated<Q5_1>, Rotated<Q5_0>, Rotated<Q4_1>,
+                       Rotated<Q4_0>, Rotated<Q4_S>, Rotated<IQ4_NL>, Plain<Q6_0>, Plain<Q5_1>, Plain<Q5_0>,
+                       Plain<Q4_1>, Plain<Q4_0>, Plain<Q4_S>, Plain<IQ4_NL>>;
 
 /// Every element that only old tokens can have.
-using TileKv = TypeList<KIVI4, KIVI2>;
+using TileKv = TypeList<KIVI4, KIVI2, KVARN4, KVARN3>;
 
 /// "Q4_K Q6_K ...", for messages. A packed form (tensor/packed.hpp) is no format of files.
 template <class List>

@@ -30,7 +30,7 @@ struct XsimdReal : Scalar {
   static constexpr bool computes = F::arithmetic == format::Arithmetic::real;
   template <KvReadable E>
   static constexpr bool attends =
-      !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E> && !format::is_kivi<E>;
+      !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E> && !KvTileElement<E>;
 
   // Required by Kernels
   template <WeightFormat F>

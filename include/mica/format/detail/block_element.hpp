@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weight formats of four and five bits as KV elements: 32 dimensions of one token share a scale, and a
+// Weight formats of four to six bits as KV elements: 32 dimensions of one token share a scale, and a
 // minimum where the format has one, found by the search that also writes weights (format/encode/). b counts
 // blocks of 32 dimensions; the last one is filled up where a head is no multiple of 32 wide.
 //
-//   | codes [b][256 bytes] | fifth bits [b][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
+//   | codes [b][256 bytes] | high bits [b][word][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
 //
-// Codes and fifth bits of a value are as in a block of the file format. Of keys, byte j of eight dimensions
-// holds dimensions j and j + 4, and bit g of byte c of the fifth bits belongs to dimension 4 g + c.
+// Codes and high bits of a value are as in a block of the file format. Of keys, byte j of eight dimensions
+// holds dimensions j and j + 4, and bit g of byte c of fifth bits belongs to dimension 4 g + c.
 //
-// No byte belongs to two tokens. Formats of four bits have no fifth bits, formats without minima no minima;
-// the scales of Q4_S are a byte and the shifts.
+// No byte belongs to two tokens. Formats of four bits have no high bits, of five bits one word of a token, of
+// six bits two. Formats without minima have none; the scales of Q4_S are a byte and the shifts.
 #pragma once
 
 #include "mica/format/concept.hpp"
@@ -51,7 +51,11 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
   static constexpr std::string_view name = {detail::element_name<F, rotates>.data(),
                                             detail::element_name<F, rotates>.size()};
   static constexpr std::size_t block_size = 32;
-  static constexpr bool five_bits = requires(Block block) { block.high; };
+  /// Words of high bits of a block: 1 with codes of five bits, 2 with codes of six.
+  static constexpr std::size_t high_words = [] {
+    if constexpr (requires(Block block) { block.high; }) return sizeof(Block::high) / sizeof(std::uint32_t);
+    return std::size_t{0};
+  }();
   static constexpr bool has_minima = requires(Block block) { block.m; };
 
   // Required by KvParts
@@ -92,15 +96,16 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
   [[nodiscard]] static const std::byte* codes(const std::byte* tile, std::size_t b) noexcept {
     return tile + b * code_bytes;
   }
-  /// Fifth bits of block b, (16).
-  [[nodiscard]] static const std::uint32_t* fifth_bits(const std::byte* tile, std::size_t head_dim,
-                                                       std::size_t b) noexcept {
-    return reinterpret_cast<const std::uint32_t*>(tile + blocks(head_dim) * code_bytes) + b * tile_tokens;
+  /// A word of the high bits of block b, (16).
+  [[nodiscard]] static const std::uint32_t* high_bits(const std::byte* tile, std::size_t head_dim,
+                                                      std::size_t b, std::size_t word = 0) noexcept {
+    return reinterpret_cast<const std::uint32_t*>(tile + blocks(head_dim) * code_bytes) +
+           (b * high_words + word) * tile_tokens;
   }
   /// The field d of block b, (16): half floats, except for Q4_S.
   [[nodiscard]] static const Half* scales(const std::byte* tile, std::size_t head_dim,
                                           std::size_t b) noexcept {
-    constexpr std::size_t before = code_bytes + (five_bits ? 64 : 0);
+    constexpr std::size_t before = code_bytes + high_words * tile_tokens * sizeof(std::uint32_t);
     return reinterpret_cast<const Half*>(tile + blocks(head_dim) * before) + b * tile_tokens;
   }
   /// Minima of block b, (16), of a format that has them.
@@ -120,10 +125,12 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
     } else {
       std::memcpy(block.nibbles, tile + Values::place(slot, b * block_size), 16);
     }
-    if constexpr (five_bits) {
-      std::uint32_t high = fifth_bits(tile, head_dim, b)[slot];
-      if constexpr (is_keys<Part>) high = detail::unpack_fifth_bits(high);
-      std::memcpy(block.high, &high, 4);
+    if constexpr (high_words != 0) {
+      std::uint32_t high[high_words];
+      for (std::size_t word = 0; word < high_words; ++word)
+        high[word] = high_bits(tile, head_dim, b, word)[slot];
+      if constexpr (is_keys<Part> && high_words == 1) high[0] = detail::unpack_fifth_bits(high[0]);
+      std::memcpy(block.high, high, sizeof high);
     }
     block.d = scales(tile, head_dim, b)[slot];
     if constexpr (has_minima) block.m = minima(tile, head_dim, b)[slot];
@@ -138,11 +145,12 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
     } else {
       std::memcpy(tile + Values::place(slot, b * block_size), block.nibbles, 16);
     }
-    if constexpr (five_bits) {
-      std::uint32_t high;
-      std::memcpy(&high, block.high, 4);
-      const_cast<std::uint32_t*>(fifth_bits(tile, head_dim, b))[slot] =
-          is_keys<Part> ? detail::pack_fifth_bits(high) : high;
+    if constexpr (high_words != 0) {
+      std::uint32_t high[high_words];
+      std::memcpy(high, block.high, sizeof high);
+      if constexpr (is_keys<Part> && high_words == 1) high[0] = detail::pack_fifth_bits(high[0]);
+      for (std::size_t word = 0; word < high_words; ++word)
+        const_cast<std::uint32_t*>(high_bits(tile, head_dim, b, word))[slot] = high[word];
     }
     const_cast<Half*>(scales(tile, head_dim, b))[slot] = block.d;
     if constexpr (has_minima) const_cast<Half*>(minima(tile, head_dim, b))[slot] = block.m;
@@ -192,7 +200,7 @@ inline constexpr bool is_block_element<BlockElement<F, rotates>> = true;
 
 static_assert(KvElement<Rotated<Q4_0>> && KvElement<Plain<Q5_1>>);
 static_assert(Rotated<Q4_0>::name == "Q4_0_ROTATED" && Plain<Q4_0>::name == "Q4_0_PLAIN");
-static_assert(!Plain<Q4_0>::five_bits && !Plain<Q4_0>::has_minima && Plain<Q5_1>::five_bits &&
-              Plain<Q5_1>::has_minima);
+static_assert(Plain<Q4_0>::high_words == 0 && !Plain<Q4_0>::has_minima && Plain<Q5_1>::high_words == 1 &&
+              Plain<Q5_1>::has_minima && Plain<Q6_0>::high_words == 2);
 
 }  // namespace mica::format

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL: the scale, or the scale and offset, with the least weighted error. A
+// Q4_0, Q4_1, Q5_0, Q5_1, Q6_0 and IQ4_NL: the scale, or the scale and offset, with the least weighted error. A
 // scale may have either sign, because codes reach further below zero than above.
 #pragma once
 
@@ -17,11 +17,13 @@ namespace mica::format {
 
 namespace search {
 
-/// 32 codes as nibbles, and as fifth bits in a block that has them.
+/// 32 codes as nibbles, and as high bits in a block that has them.
 template <class Block>
 void pack_codes(const std::uint8_t* codes, Block& block) noexcept {
   pack_nibbles(codes, 16, block.nibbles);
-  if constexpr (requires { block.high; }) pack_fifth_bits(codes, block.high);
+  if constexpr (requires { block.high; }) {
+    sizeof(block.high) == 4 ? pack_fifth_bits(codes, block.high) : pack_high_pairs(codes, block.high);
+  }
 }
 
 /// value = d * level, levels from Low to High, which codes count from 0.
@@ -71,6 +73,10 @@ struct Encoder<Q4_0> : search::ScaledEncoder<Q4_0, -8, 7> {};
 /// Encodes Q5_0.
 template <>
 struct Encoder<Q5_0> : search::ScaledEncoder<Q5_0, -16, 15> {};
+
+/// Encodes Q6_0.
+template <>
+struct Encoder<Q6_0> : search::ScaledEncoder<Q6_0, -32, 31> {};
 
 /// Encodes Q4_1.
 template <>

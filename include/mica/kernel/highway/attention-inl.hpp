@@ -14,6 +14,7 @@
 
 #include "mica/kernel/highway/attention_blocks-inl.hpp"
 #include "mica/kernel/highway/attention_kivi-inl.hpp"
+#include "mica/kernel/highway/attention_kvarn-inl.hpp"
 #include "mica/kernel/highway/attention_matrix-inl.hpp"
 #include "mica/kernel/highway/attention_q8_0-inl.hpp"
 #include "mica/kernel/highway/attention_tiles-inl.hpp"
@@ -26,7 +27,7 @@ namespace MICA_PER_TARGET {
 /// A KV element of plain numbers, and the type of its numbers.
 template <class E>
 inline constexpr bool is_real_element =
-    !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E> && !format::is_kivi<E>;
+    !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E> && !KvTileElement<E>;
 
 // ---- scores of real elements
 
@@ -84,8 +85,10 @@ HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
     real_scores_of_rows<rows, typename E::Block>(a, row);
   } else if constexpr (format::is_block_element<E>) {
     block_scores_of_rows<rows, typename E::Format>(a, row, E::rotated);
-  } else {
+  } else if constexpr (format::is_kivi<E>) {
     kivi_scores_of_rows<rows, E>(a, row);
+  } else {
+    kvarn_scores_of_rows<rows, E>(a, row);
   }
 }
 
@@ -252,6 +255,8 @@ HWY_NOINLINE void add_run(const AttentionArgs& a, std::size_t row, const Visible
     add_block_run<rows, typename E::Format>(a, row, seen);
   } else if constexpr (format::is_kivi<E>) {
     add_kivi_run<rows, E>(a, row, seen);
+  } else if constexpr (format::is_kvarn<E>) {
+    add_kvarn_run<rows, E>(a, row, seen);
   } else {
     add_plain_run(ValueRun<rows, E>(a, row, seen));
   }
@@ -290,6 +295,8 @@ void attention_values(const AttentionArgs& a) {
       std::fill_n(out, a.head_dim, 0.0f);
     } else if constexpr (format::is_block_element<E>) {
       if (E::rotated && !a.visible[r].empty()) rotate_head(out, a.head_dim, out);
+    } else if constexpr (format::is_kvarn<E>) {
+      if (!a.visible[r].empty()) rotate_head(out, a.head_dim, out);
     }
   }
   if constexpr (std::is_same_v<E, format::Q8_0>) {
@@ -301,6 +308,7 @@ void attention_values(const AttentionArgs& a) {
   }
   if constexpr (format::is_block_element<E>) finish_block_values<typename E::Format>(a, E::rotated);
   if constexpr (format::is_kivi<E>) finish_kivi_values<E>(a);
+  if constexpr (format::is_kvarn<E>) finish_kvarn_values(a);
 }
 
 // ---- merge and finish

@@ -45,7 +45,7 @@ inline void rotate_head(const float* x, std::size_t n, float* out) {
   format::rotate(x + first, n - first, out + first);
 }
 
-/// What a nibble and its fifth bit stand for, plus the offset of the codes unless they are signed.
+/// What a nibble and its high bits stand for, plus the offset of the codes unless they are signed.
 template <class F, bool is_signed, class D, class V>
 HWY_INLINE V block_codes(D d, V nibbles) {
   if constexpr (std::is_same_v<F, format::IQ4_NL>) {
@@ -190,13 +190,17 @@ HWY_INLINE void block_scores(const AttentionArgs& a, const std::size_t* row, con
         const VU8 both = hn::LoadU(d8, bytes);
         codes[k][0] = hn::And(both, hn::Set(d8, 15));
         codes[k][1] = hn::ShiftRight<4>(both);
-        if constexpr (E::five_bits) {
-          const VU bits = hn::LoadU(DU(), E::fifth_bits(tile[k], a.head_dim, b) + part * lanes);
+        if constexpr (E::high_words != 0) {
+          constexpr bool pairs = E::high_words == 2;  // of bits, a word for each half of an octet
           MICA_UNROLL
           for (std::size_t half = 0; half < 2; ++half) {
-            const VU fifth = hn::And(hn::ShiftRightSame(bits, static_cast<int>(2 * octet + half)),
-                                     hn::Set(DU(), 0x01010101U));
-            codes[k][half] = hn::Or(codes[k][half], hn::BitCast(d8, hn::ShiftLeft<4>(fifth)));
+            const std::size_t i = 8 * octet + 4 * half;
+            const int shift = pairs ? format::Q6_0::high_shift(i) : static_cast<int>(i / 4);
+            const VU bits =
+                hn::LoadU(DU(), E::high_bits(tile[k], a.head_dim, b, pairs ? half : 0) + part * lanes);
+            const VU mask = hn::Set(DU(), pairs ? 0x03030303U : 0x01010101U);
+            const VU found = hn::And(hn::ShiftRightSame(bits, shift), mask);
+            codes[k][half] = hn::Or(codes[k][half], hn::BitCast(d8, hn::ShiftLeft<4>(found)));
           }
         }
         MICA_UNROLL
@@ -298,15 +302,29 @@ HWY_INLINE void floats_of(V bytes, VF* out) {
   }
 }
 
-/// The fifth bits of sixteen dimensions, at bit 4 of a byte each; `at` holds where the byte of a dimension
-/// lies.
-HWY_INLINE VBytes spread_fifth_bits(std::uint32_t bits, const std::uint8_t* at) {
+/// The fifth bits of 32 codes, at bit 4 of a byte each: those of dimensions 0 to 15, or of 16 to 31.
+template <bool upper>
+HWY_INLINE VBytes spread_fifth_bits(std::uint32_t bits) {
   alignas(16) static constexpr std::uint8_t bit[16] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                        1, 2, 4, 8, 16, 32, 64, 128};
+  alignas(16) static constexpr std::uint8_t at[32] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
+                                                      2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3};
   const DBytes d;
   const VBytes word = hn::BitCast(d, hn::Set(hn::FixedTag<std::uint32_t, 4>(), bits));
-  const VBytes bytes = hn::TableLookupBytes(word, hn::Load(d, at));
+  const VBytes bytes = hn::TableLookupBytes(word, hn::Load(d, at + (upper ? 16 : 0)));
   return hn::IfThenElseZero(hn::TestBit(bytes, hn::Load(d, bit)), hn::Set(d, 16));
+}
+
+/// The high bits of 32 codes of six bits, at bits 4 and 5 of a byte each: those of dimensions 0 to 15, or of
+/// 16 to 31.
+template <bool upper>
+HWY_INLINE VBytes spread_high_pairs(std::uint64_t bits) {
+  const DBytes d;
+  const VBytes bytes = hn::BitCast(d, hn::Set(hn::FixedTag<std::uint64_t, 2>(), bits));
+  const auto words = hn::BitCast(hn::FixedTag<std::uint32_t, 4>(), bytes);
+  const VBytes first = hn::BitCast(d, hn::ShiftLeft<upper ? 2 : 4>(words));
+  const VBytes second = upper ? hn::BitCast(d, hn::ShiftRight<2>(words)) : bytes;
+  return hn::And(hn::ConcatUpperLower(d, second, first), hn::Set(d, 0x30));
 }
 
 /// The 32 codes of block b of a token as floats.
@@ -317,12 +335,15 @@ HWY_INLINE void block_values(const std::byte* tile, std::size_t slot, std::size_
   const DBytes d;
   const VBytes both = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(E::codes(tile, b)) + slot * 16);
   VBytes low = hn::And(both, hn::Set(d, 15)), high = hn::ShiftRight<4>(both);
-  if constexpr (E::five_bits) {
-    alignas(16) static constexpr std::uint8_t at[32] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
-                                                        2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3};
-    const std::uint32_t bits = E::fifth_bits(tile, head_dim, b)[slot];
-    low = hn::Or(low, spread_fifth_bits(bits, at));
-    high = hn::Or(high, spread_fifth_bits(bits, at + 16));
+  if constexpr (E::high_words == 2) {
+    const std::uint64_t word = E::high_bits(tile, head_dim, b)[slot];
+    const std::uint64_t bits = word | std::uint64_t{E::high_bits(tile, head_dim, b, 1)[slot]} << 32;
+    low = hn::Or(low, spread_high_pairs<false>(bits));
+    high = hn::Or(high, spread_high_pairs<true>(bits));
+  } else if constexpr (E::high_words == 1) {
+    const std::uint32_t bits = E::high_bits(tile, head_dim, b)[slot];
+    low = hn::Or(low, spread_fifth_bits<false>(bits));
+    high = hn::Or(high, spread_fifth_bits<true>(bits));
   }
   if constexpr (has_shifts<F>) {
     alignas(16) static constexpr std::uint8_t bit[32] = {1,  1,  1,  1,  2,  2,  2,   2,   4,   4,  4,

@@ -5,6 +5,7 @@
 
 #include "mica/format/detail/block_element.hpp"
 #include "mica/format/kivi.hpp"
+#include "mica/format/kvarn.hpp"
 #include "mica/format/q8_0.hpp"
 #include "mica/kernel/activation.hpp"
 #include "mica/kernel/attention.hpp"
@@ -74,7 +75,7 @@ inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
 
 /// Keys in blocks.
 template <KvReadable E>
-requires format::is_block_element<E>
+  requires format::is_block_element<E>
 void attention_scores(const AttentionArgs& a) noexcept {
   format::Codes<32, 32> key;
   float turned[max_head_dim];
@@ -111,7 +112,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
 
 /// Keys with a scale for each channel: what a channel multiplies its codes by is taken into the query.
 template <KvReadable E>
-requires format::is_kivi<E>
+  requires format::is_kivi<E>
 void attention_scores(const AttentionArgs& a) noexcept {
   float folded[max_head_dim];
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
@@ -128,6 +129,33 @@ void attention_scores(const AttentionArgs& a) noexcept {
         c = std::fma(folded[i], static_cast<float>(E::Keys::get(tile, j % format::tile_tokens, i)), c);
       }
       a.p[r][j] = (c + minima.tree()) * a.scale;
+    }
+  }
+}
+
+/// Keys with a scale for each channel and one for each token: the former is taken into the query.
+template <KvReadable E>
+  requires format::is_kvarn<E>
+void attention_scores(const AttentionArgs& a) noexcept {
+  float folded[max_head_dim];
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+      const std::byte* const tile = a.tiles[j / format::tile_tokens];
+      const std::size_t slot = j % format::tile_tokens;
+      Chains means;
+      float c = 0;
+      for (std::size_t first = 0; first < a.head_dim; first += E::group_size) {
+        const std::size_t g = first / E::group_size, last = std::min(first + E::group_size, a.head_dim);
+        const format::KvarnChannels channels = E::channels(tile, a.head_dim, g);
+        float sum = 0;
+        for (std::size_t i = first; i < last; ++i) {
+          folded[i] = a.q[r][i] * channels.scale(i - first);
+          means.add(i, a.q[r][i] * channels.mean(i - first));
+          sum = std::fma(folded[i], E::level(E::key_code(tile, slot, i)), sum);
+        }
+        c = std::fma(sum, E::Scale::of(E::key_scales(tile, a.head_dim, g)[slot]), c);
+      }
+      a.p[r][j] = (c + means.tree()) * a.scale;
     }
   }
 }
@@ -207,7 +235,7 @@ inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
 
 /// Values in blocks.
 template <KvReadable E>
-requires format::is_block_element<E>
+  requires format::is_block_element<E>
 void attention_values(const AttentionArgs& a) noexcept {
   format::Codes<32, 32> value;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
@@ -238,7 +266,7 @@ void attention_values(const AttentionArgs& a) noexcept {
 
 /// Values with a scale for 32 numbers of a token, and what code 0 stands for.
 template <KvReadable E>
-requires format::is_kivi<E>
+  requires format::is_kivi<E>
 void attention_values(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     begin_values(a, r, false);
@@ -260,6 +288,29 @@ void attention_values(const AttentionArgs& a) noexcept {
       const float sum = minima.tree();
       for (std::size_t i = first; i < last; ++i) out[i] += sum;
     }
+  }
+}
+
+/// Values of rotated heads with a scale for 32 numbers of a token.
+template <KvReadable E>
+  requires format::is_kvarn<E>
+void attention_values(const AttentionArgs& a) noexcept {
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    begin_values(a, r, true);
+    if (a.visible[r].empty()) continue;
+    float* const out = a.out[r].data();
+    for (std::size_t first = 0; first < a.head_dim; first += E::group_size) {
+      const std::size_t g = first / E::group_size, last = std::min(first + E::group_size, a.head_dim);
+      for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+        const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
+        const std::size_t slot = j % format::tile_tokens;
+        const std::byte* const codes = E::value_codes(tile, g) + slot * E::value_code_bytes;
+        const float weight = a.p[r][j] * E::Scale::of(E::value_scales(tile, a.head_dim, g)[slot]);
+        for (std::size_t i = first; i < last; ++i)
+          out[i] = std::fma(weight, E::level(E::value_code(codes, i - first)), out[i]);
+      }
+    }
+    format::rotate(out, a.head_dim, out);
   }
 }
 
