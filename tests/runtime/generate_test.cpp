@@ -129,6 +129,7 @@ TEST_CASE("weights that cannot be read any more end the answer with what there i
     const Given given = give(model, {});
     CHECK(given.text() == "Hel");
     CHECK(given.result.reason == StopReason::read_failed);
+    CHECK(given.result.unfed == (head ? 0 : 1));  // the session took the last token, or not
   }
 }
 

@@ -494,8 +494,9 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   });
   if (tied) pager_.release(0);
   pager_.release(head);
-  if (!read || is_halted()) return {};
+  if (!read) return {};
   finish_logits(logits);
+  if (is_halted()) return {};
   return logits;
 }
 

@@ -327,7 +327,7 @@ class Batch {
           generation.take(logits.rows(row, rows));
           if (read && (!generation.reads() || turn_[i]->is_at_mark())) keep(*turn_[i]);
         } else {
-          generation.stop(StopReason::read_failed);
+          generation.lose(StopReason::read_failed);
         }
         row += rows;
       }

@@ -37,7 +37,7 @@ void run(Generation& generation) {
     if (logits.rows() == rows.size()) {
       generation.take(logits);
     } else {
-      generation.stop(StopReason::read_failed);
+      generation.lose(StopReason::read_failed);
     }
   }
 }

@@ -85,8 +85,8 @@ class Generation {
   }
   /// The same without a constraint.
   Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
-             std::span<const TokenId> prompt, const GenerateOptions& options,
-             OnText on_text) requires std::same_as<C, NoConstraint>
+             std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text)
+    requires std::same_as<C, NoConstraint>
       : Generation(session, tokenizer, sampler, drafter, unconstrained_, prompt, options,
                    std::move(on_text)) {}
   Generation(const Generation&) = delete;  // the writer refers to other members
@@ -155,6 +155,18 @@ class Generation {
     result_.drafts.drafted += drafted;
     result_.drafts.accepted += accepted;
     session_.rewind(before + accepted);
+  }
+  /// The session took them, and their logits could not be computed: the answer ends, and drafts are taken back.
+  void lose(StopReason reason) {
+    const std::size_t drafted = rows_ == 0 || reads() ? 0 : rows_ - 1;
+    if (reads()) {
+      read_ += next_.size();
+      if (!reads()) end_reading();
+    } else {
+      result_.unfed -= next_.size() - drafted;
+    }
+    if (drafted > 0) session_.rewind(session_.tokens().size() - drafted);
+    stop(reason);
   }
   /// The session did not take them. Of several tokens of an answer the first is tried alone; where it is
   /// refused, the context shifts, if it is full and the options allow it, or the answer ends.
