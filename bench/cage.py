@@ -6,7 +6,10 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 import time
+
+import peers
 
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 MIB = 2**20
@@ -223,8 +226,36 @@ def table_head(columns):
     return table_row(columns) + "\n" + "|---" * len(columns) + "|"
 
 
+def add_run_options(parser, runs):
+    """Options of a script of numbered runs."""
+    parser.add_argument("--runs", type=int, default=runs)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int)
+    parser.add_argument("--mica", default=str(peers.ROOT / "build/release/mica"))
+    parser.add_argument("--folder", help="where the files of runs are; a temporary folder by default")
+    parser.add_argument("--json", type=pathlib.Path)
+
+
+def numbered_runs(options, columns, do_run, row):
+    """Does each run, or that of --only, and prints it as a row of a table. Returns the results, and the runs that
+    could not be done. Ends early with Ctrl-C."""
+    results, not_counted = [], []
+    print(table_head(columns), flush=True)
+    for number in range(options.runs) if options.only is None else [options.only]:
+        try:
+            results.append(do_run(number))
+            print(table_row(row(results[-1])), flush=True)
+        except KeyboardInterrupt:
+            print("ended early", file=sys.stderr)
+            break
+        except (RuntimeError, OSError, ValueError, KeyError) as error:
+            not_counted.append({"run": number, "reason": f"{type(error).__name__}: {error}"})
+            print(f"run {number} is not counted: {not_counted[-1]['reason']}", file=sys.stderr, flush=True)
+    return results, not_counted
+
+
 def options_after_dashes(parser, arguments):
-    """Options of a script, with the words after -- as options.mica."""
+    """Options of a script, with the words after -- as options.mica_options."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that groups are removed
     options = parser.parse_args(arguments[:at])

@@ -602,30 +602,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int)
     parser.add_argument("--tokens", type=int, default=48, help="of an answer")
     parser.add_argument("--prompt", type=int, default=3000, help="the maximum of its tokens")
-    parser.add_argument("--mica", default=str(peers.ROOT / "build/release/mica"))
-    parser.add_argument("--folder", help="where the files of runs are; a temporary folder by default")
-    parser.add_argument("--json", type=pathlib.Path)
+    cage.add_run_options(parser, runs=200)
     options = cage.options_after_dashes(parser, sys.argv[1:])
-    quiet, results, not_counted = peers.Stolen(), [], []
+    quiet = peers.Stolen()
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="pressure-") as folder:
         bench = Bench(options, folder)
-        print(cage.table_head(COLUMNS), flush=True)
-        for number in range(options.runs) if options.only is None else [options.only]:
-            try:
-                results.append(do_run(bench, number))
-                print(cage.table_row(row(results[-1])), flush=True)
-            except KeyboardInterrupt:
-                print("ended early", file=sys.stderr)
-                break
-            except (RuntimeError, OSError, ValueError, KeyError) as error:
-                not_counted.append({"run": number, "reason": f"{type(error).__name__}: {error}"})
-                print(f"run {number} is not counted: {not_counted[-1]['reason']}", file=sys.stderr,
-                      flush=True)
+        results, not_counted = cage.numbered_runs(options, COLUMNS, lambda number: do_run(bench, number), row)
     others, steal = quiet.end()
     print(f"\n{summary(results)}\n\n{len(not_counted)} runs not counted; a neighbour alone touches "
           f"{bench.neighbour_rate / 1e6:.0f} MB/s when {RATES[1]} are wanted; cores of others {others:.2f}, "

@@ -2,6 +2,7 @@
 #include "console.hpp"
 
 #include "mica/base/assert.hpp"
+#include "mica/budget/detail/own_pages.hpp"
 #include "mica/io/file.hpp"
 #include "mica/io/map_fault.hpp"
 #include "mica/version.hpp"
@@ -286,12 +287,8 @@ std::uint64_t peak_bytes() {
 }
 
 std::uint64_t resident_bytes() {
-  std::uint64_t mapped = 0, resident = 0;  // pages
-#ifdef __linux__
-  std::ifstream statm("/proc/self/statm");
-  statm >> mapped >> resident;
-#endif
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto statm = budget::detail::read_text("/proc/self/statm");
+  return budget::detail::page_bytes() * budget::detail::OwnPages::of(statm.value_or("")).resident;
 }
 
 void release_memory() {

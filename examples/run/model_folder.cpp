@@ -31,19 +31,29 @@ std::string reason_of(const fit::Ranked& best) {
               " tokens");
 }
 
+std::string without_slashes(const std::string& folder) {
+  return folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
+}
+
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 }  // namespace
 
-std::vector<std::string> gguf_files_of(const std::string& folder) {
-  std::vector<std::string> files;
-  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
-    const auto shard = gguf::ShardName::parse(std::string(name));
-    if (name.ends_with(".gguf") && (!shard || shard->number == 1)) files.push_back(join(folder, "/", name));
-    return true;
-  });
-  std::sort(files.begin(), files.end());
-  return files;
+void for_each_model_of(const Verb& verb, const std::string& folder,
+                       const std::function<void(gguf::Document)>& use) {
+  const std::string path = without_slashes(folder);
+  bool some = false;
+  for (const std::string& name : io::detail::names_in(path)) {
+    const auto shard = gguf::ShardName::parse(name);
+    if (!name.ends_with(".gguf") || (shard && shard->number != 1)) continue;
+    some = true;
+    try {
+      use(gguf::open(join(path, "/", name)));
+    } catch (const Error& error) {
+      note(verb, join("mica: left out: ", error.message()));
+    }
+  }
+  MICA_CHECK(some, file, path, ": a folder without GGUF files");
 }
 
 bool is_model_folder(const std::string& path) {
@@ -53,9 +63,7 @@ bool is_model_folder(const std::string& path) {
 
 std::string best_of_folder(const Verb& verb, const std::string& folder, std::uint64_t budget,
                            std::size_t n_ctx) {
-  const std::string path = folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
-  const std::vector<std::string> files = gguf_files_of(path);
-  MICA_CHECK(!files.empty(), file, path, ": a folder without GGUF files");
+  const std::string path = without_slashes(folder);
   // What runs here is the processor, whatever cards there are.
   fit::Machine machine = machine_of(MachineOptions());
   machine.vram_bytes = 0;
@@ -64,12 +72,10 @@ std::string best_of_folder(const Verb& verb, const std::string& folder, std::uin
   const fit::Use& use = fit::use_of("general");
   const fit::Selector selector(machine, {n_ctx, use.min_decode});
   std::vector<fit::Fit> fits;
-  for (const std::string& each : files) try {
-      fit::Candidate candidate(gguf::open(each), machine.cores, plan_within);
-      fits.push_back(selector.select(candidate));
-    } catch (const Error& error) {
-      note(verb, join("mica: left out: ", error.message()));
-    }
+  for_each_model_of(verb, path, [&](gguf::Document file) {
+    fit::Candidate candidate(std::move(file), machine.cores, plan_within);
+    fits.push_back(selector.select(candidate));
+  });
   MICA_CHECK(!fits.empty(), file, path, ": no GGUF file of this folder can be run; the lines above say why");
   const std::vector<fit::Ranked> ranked = fit::ranked(std::move(fits), use);
   const fit::Ranked& best = ranked.front();

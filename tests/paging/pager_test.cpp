@@ -116,8 +116,9 @@ TEST_CASE("resident weights need a buffer to read through, and are refused witho
   const gguf::Document document = gguf::parse(bytes, "memory");
   const auto table = extents(document);
   budget::Ledger ledger(bytes_of(document) + 64 * table.size() + 1000);
-  const Error error =
-      refusal([&] { return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {}); });
+  const Error error = refusal([&] {
+    return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {});
+  });
   CHECK(error.code() == ErrorCode::budget);
   CHECK(mentions(error, "2097152 bytes"));
   CHECK(ledger.used() == 0);
@@ -235,9 +236,7 @@ TEST_CASE_TEMPLATE("a dry pager books the same and reads nothing", P, paging::Ma
   const gguf::Document document = gguf::parse(bytes, "memory");
   const auto table = extents(document);
   budget::Ledger real, dry;
-  {
-    const P pager({document, table, 3}, A(real, Account::weights), {});
-  }
+  { const P pager({document, table, 3}, A(real, Account::weights), {}); }
   {
     const typename P::template Rebind<alloc::Counting> pager({document, table, 3},
                                                              alloc::Counting(dry, Account::weights), {});
@@ -269,8 +268,9 @@ TEST_CASE("a file that is cut after it was opened is an error, not a crash") {
   const auto table = extents(document);
   std::filesystem::resize_file(path, 100000);
   budget::Ledger ledger;
-  const Error error =
-      refusal([&] { return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {}); });
+  const Error error = refusal([&] {
+    return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {});
+  });
   CHECK(mentions(error, "odd.gguf"));
   CHECK(ledger.used() == 0);
 }

@@ -178,8 +178,9 @@ TEST_CASE("a budget without room for the ring is refused, and a plan books what 
   const File file;
   const auto table = extents(file.document, false);
   budget::Ledger small(1u << 20);
-  const Error error =
-      refusal([&] { return Streamed({file.document, table, head + 1}, A(small, Account::weights), {}, 0); });
+  const Error error = refusal([&] {
+    return Streamed({file.document, table, head + 1}, A(small, Account::weights), {}, 0);
+  });
   CHECK(error.code() == ErrorCode::budget);
   CHECK(mentions(error, "bytes to read them through do not fit the memory budget"));
   CHECK(small.used() == 0);

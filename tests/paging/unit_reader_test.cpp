@@ -76,7 +76,7 @@ TEST_CASE("a read that the system refuses is named with what it says") {
   REQUIRE(nowhere >= 0);
   // The reader's own descriptors become those of a folder, which cannot be read.
   for (int fd = 3; fd < 64; ++fd) {
-    struct ::stat status{};
+    struct ::stat status {};
     if (fd != nowhere && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
         static_cast<std::uint64_t>(status.st_ino) == f.sources[0].file()->identity().inode)
       ::dup2(nowhere, fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What mica doctor and mica plan say about the settings of this machine: the lines of mica_tools/advice, whose
-// words have tests of their own.
+// What mica doctor and mica plan say about the settings of this machine: the lines of mica_tools/advice,
+// whose words have tests of their own.
 
 #include "program/program.hpp"
 

@@ -126,6 +126,7 @@ class ProgramRun {
     argv.push_back(nullptr);
     for (const auto& [name, value] : environment_) ::setenv(name.c_str(), value.c_str(), 1);
     ::signal(SIGINT, SIG_DFL);  // not the handler of the test, which wait_for_handler() would see
+    ::signal(SIGHUP, SIG_DFL);  // tests that run under nohup ignore it
     const ::rlimit seconds{120, 120};
     const ::rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CPU, &seconds);

@@ -10,11 +10,11 @@
 #include "mica/paging/streamed.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
+#include "runtime/made_up_machine.hpp"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,16 +24,6 @@ namespace {
 using namespace std::chrono_literals;
 using Model =
     Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>, WithPager<paging::Streamed<>>>;
-
-/// A machine of 1,000 MiB of which so many are left.
-struct Machine {
-  TemporaryFolder folder;
-  Machine() { std::filesystem::create_directories(folder.path("proc")); }
-  void leave(int mib) const {
-    folder.file("proc/meminfo",
-                "MemTotal: 1024000 kB\nMemAvailable: " + std::to_string(mib * 1024) + " kB\n");
-  }
-};
 
 struct Lines {
   std::vector<std::string> lines;
@@ -47,7 +37,7 @@ struct Lines {
 }  // namespace
 
 TEST_CASE("a governed model gives way step by step, writes the same, and has everything back") {
-  const Machine machine;
+  const MadeUpMachine machine;
   const TinyModel tiny(blocks_of(format::Q8_0::id));
   const gguf::Document document = gguf::open(machine.folder.file("model.gguf", tiny.bytes()));
   exec::Inline executor;

@@ -10,11 +10,11 @@
 #include "mica/runtime/governed.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
+#include "runtime/made_up_machine.hpp"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,19 +27,6 @@ using Model =
     Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>, WithPager<paging::Streamed<>>>;
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
-
-/// A machine of 1,000 MiB of which so many are left.
-struct Machine {
-  TemporaryFolder folder;
-  Machine() {
-    std::filesystem::create_directories(folder.path("proc"));
-    leave(500);
-  }
-  void leave(int megabytes) const {
-    folder.file("proc/meminfo",
-                "MemTotal: 1024000 kB\nMemAvailable: " + std::to_string(megabytes * 1024) + " kB\n");
-  }
-};
 
 struct Weights {
   TemporaryFolder folder;
@@ -57,7 +44,7 @@ struct Weights {
 }  // namespace
 
 TEST_CASE("a watch: nothing, weights at once where others come fast, then the end of steps") {
-  const Machine machine;
+  const MadeUpMachine machine;
   Weights weights;
   Model& model = weights.model;
   Session session(model);
@@ -98,7 +85,7 @@ TEST_CASE("a watch: nothing, weights at once where others come fast, then the en
 }
 
 TEST_CASE("a governed model with a watch: what comes before weights follows between two steps") {
-  const Machine machine;
+  const MadeUpMachine machine;
   Weights weights;
   Model& model = weights.model;
   Session session(model);
@@ -139,7 +126,7 @@ TEST_CASE("a governed model with a watch: what comes before weights follows betw
 }
 
 TEST_CASE("a watch with a thread of its own reads by itself, and ends with the object") {
-  const Machine machine;
+  const MadeUpMachine machine;
   Weights weights;
   {
     MemoryWatch watch({.root = machine.folder.path("")});

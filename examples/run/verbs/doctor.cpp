@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This machine: instruction sets, cores, limits, memory, and what its settings mean for a run; with a file, its
-// file system, and the speed of its disk.
+// This machine: instruction sets, cores, limits, memory, and what its settings mean for a run; with a file,
+// its file system, and the speed of its disk.
 #include "advice_text.hpp"
 #include "columns.hpp"
 #include "console.hpp"

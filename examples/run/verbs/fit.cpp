@@ -90,7 +90,7 @@ class Judge {
     for (const fit::Row& row : fit::catalogue) add(row);
   }
   void named(const std::string& word) {
-    struct ::stat status{};
+    struct ::stat status {};
     if (::stat(word.c_str(), &status) != 0) {
       const int error = errno;
       MICA_CHECK(::lstat(word.c_str(), &status) != 0, file, escaped(word, 200),
@@ -100,7 +100,7 @@ class Judge {
       return add(fit::row_of(word));
     }
     if (!S_ISDIR(status.st_mode) || gguf::is_packed_folder(word)) return add(gguf::open(word));
-    folder(word.substr(0, std::max<std::size_t>(word.find_last_not_of('/') + 1, 1)));
+    for_each_model_of(verb_, word, [this](gguf::Document file) { add(std::move(file)); });
   }
   [[nodiscard]] const fit::Use& use() const noexcept { return use_; }
   [[nodiscard]] std::vector<Ranked> ranked() const { return fit::ranked(fits_, use_); }
@@ -109,15 +109,6 @@ class Judge {
   [[nodiscard]] const std::string& explained(const std::string& name) const { return explained_.at(name); }
 
  private:
-  void folder(const std::string& path) {
-    const std::vector<std::string> files = gguf_files_of(path);
-    MICA_CHECK(!files.empty(), file, path, ": a folder without GGUF files");
-    for (const std::string& each : files) try {
-        add(gguf::open(each));
-      } catch (const Error& error) {
-        note(verb_, join("mica: left out: ", error.message()));
-      }
-  }
   void add(const fit::Row& row) { judge(fit::Candidate(row, machine_.cores, plan_within, machine_.mlx)); }
   void add(gguf::Document file) { judge(fit::Candidate(std::move(file), machine_.cores, plan_within)); }
 
@@ -159,7 +150,7 @@ std::string nearest(const std::vector<Ranked>& rows) {
 
 /// Columns of stdout; 0 where it is no terminal.
 std::size_t terminal_width() {
-  struct ::winsize size{};
+  struct ::winsize size {};
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
   return is_terminal ? size.ws_col : 0;
 }

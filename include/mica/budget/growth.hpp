@@ -44,6 +44,7 @@ class Growth {
   /// Another number begins: nothing is known of it.
   void restart() noexcept { count_ = recent_ = 0, peak_ = 0; }
 
+  [[nodiscard]] Clock::duration window() const noexcept { return window_; }
   /// Bytes by which it grew within the last window.
   [[nodiscard]] std::uint64_t recent() const noexcept { return recent_; }
   /// The maximum of it so far, which fades.

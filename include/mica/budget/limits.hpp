@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
+#include "mica/budget/detail/own_pages.hpp"
 #include "mica/budget/size.hpp"
 
 #include <algorithm>
@@ -147,11 +148,8 @@ inline constexpr std::uint64_t program_bytes = std::uint64_t{8} << 20;
 [[nodiscard]] inline std::uint64_t address_space_left() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return MemoryLimits::unlimited;
-  const std::string pages = read_text("/proc/self/statm").value_or("0 0");
-  std::string_view rest = pages;
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t mapped = page * number_at(take_until(rest, ' ')).value_or(0);
-  const std::uint64_t resident = page * number_at(rest).value_or(0);
+  const OwnPages pages = OwnPages::of(read_text("/proc/self/statm").value_or(""));
+  const std::uint64_t mapped = page_bytes() * pages.mapped, resident = page_bytes() * pages.resident;
   const auto allowed = static_cast<std::uint64_t>(limit.rlim_cur);
   return allowed - std::min(allowed, mapped - std::min({mapped, resident, program_bytes}));
 }

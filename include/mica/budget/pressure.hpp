@@ -11,6 +11,7 @@
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
+#include "mica/budget/detail/own_pages.hpp"
 #include "mica/budget/detail/polled_file.hpp"
 
 #include <algorithm>
@@ -24,7 +25,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-#include <unistd.h>
 
 namespace mica::budget {
 
@@ -41,10 +41,12 @@ struct Pressure {
   std::uint64_t killed = 0;  ///< processes that were killed for memory in our groups since the last reading
   std::uint64_t others = 0;  ///< bytes below that limit that other processes use
 
-  /// Bytes of a limit below which memory is short: a fiftieth, at least 8 MiB and at most 512 MiB.
+  /// Memory is short below this part of a limit, which is at least 8 MiB and at most 512 MiB.
+  static constexpr double reserve_part = 0.02;
+  static constexpr std::uint64_t min_reserve = std::uint64_t{8} << 20, max_reserve = std::uint64_t{512} << 20;
   [[nodiscard]] static constexpr std::uint64_t reserve_of(std::uint64_t limit) noexcept {
-    constexpr std::uint64_t min = std::uint64_t{8} << 20, max = std::uint64_t{512} << 20;
-    return std::clamp(limit / 50, min, max);
+    const double part = reserve_part * static_cast<double>(limit);
+    return std::clamp(static_cast<std::uint64_t>(part), min_reserve, max_reserve);
   }
 };
 
@@ -60,7 +62,6 @@ class PressureReader {
       : meminfo_(root + "/proc/meminfo"),
         machine_pressure_(root + "/proc/pressure/memory"),
         statm_(root + "/proc/self/statm"),
-        page_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))),
         every_(every) {
     add_groups(root, true);
     add_groups(root, false);
@@ -82,11 +83,8 @@ class PressureReader {
 
   /// Memory of this process that no file has, in bytes; 0 where the system does not say.
   [[nodiscard]] std::uint64_t own_bytes() noexcept {
-    std::string_view rest = text(statm_);  // pages: mapped, resident, shared with files
-    static_cast<void>(detail::take_until(rest, ' '));
-    const std::uint64_t resident = detail::number_at(detail::take_until(rest, ' ')).value_or(0);
-    const std::uint64_t shared = detail::number_at(rest).value_or(0);
-    return page_ * (resident - std::min(resident, shared));
+    const auto pages = detail::OwnPages::of(text(statm_));
+    return detail::page_bytes() * (pages.resident - std::min(pages.resident, pages.shared));
   }
 
  private:
@@ -171,7 +169,6 @@ class PressureReader {
 
   std::vector<Group> groups_;
   File meminfo_, machine_pressure_, statm_;
-  std::uint64_t page_;  // bytes
   std::uint64_t machine_stalled_us_ = 0;
   Clock::duration every_;
   std::optional<Clock::time_point> last_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An executor whose runs are observed, between two of them: by a pacer that rests, or by a measurement; and which
-// another thread can empty, so that a step whose result is not needed ends soon.
+// An executor whose runs are observed, between two of them: by a pacer that rests, or by a measurement; and
+// which another thread can empty, so that a step whose result is not needed ends soon.
 #pragma once
 
 #include "mica/exec/concept.hpp"
@@ -25,7 +25,8 @@ class RunObserver {
   virtual void ran(Time begin, Time end) noexcept = 0;
 };
 
-/// Runs on E. Cost of each parallel run: two comparisons; with an observer, two clock readings. Threads: as E.
+/// Runs on E. Cost of each parallel run: two comparisons; with an observer, two clock readings. Threads: as
+/// E.
 template <Executor E>
 class Observed {
  public:
@@ -46,8 +47,8 @@ class Observed {
   }
 
   // Specific to Observed
-  /// True: runs do nothing from now on, so that what they compute is missing. From any thread; who skips sees to it
-  /// that the results are not used.
+  /// True: runs do nothing from now on, so that what they compute is missing. From any thread; who skips sees
+  /// to it that the results are not used.
   void skip(bool skips) noexcept { skips_.store(skips, std::memory_order_release); }
 
  private:

@@ -135,7 +135,8 @@ struct Kvarn {
       return detail::normal_levels4;
     else
       return detail::normal_levels3;
-  }();
+  }
+  ();
   using Group = detail::LevelGroup<levels>;
   using Scale = detail::LevelScale;
 

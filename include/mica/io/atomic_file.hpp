@@ -66,12 +66,13 @@ class AtomicFile {
   void commit();
 
  private:
-  /// Bytes that wait in the page cache: twice as many, and those of one call. Written pages count as memory of the control group.
+  /// Bytes that wait in the page cache: twice as many, and those of one call. Written pages count as memory
+  /// of the control group.
   static constexpr std::uint64_t push_bytes = std::uint64_t{8} << 20;
 
   [[nodiscard]] bool in_place() const noexcept { return temporary_.empty(); }
-  /// Begins to write the last bytes to the disk, and waits for those before them, which leave the page cache. What
-  /// fails here, fails in commit() too.
+  /// Begins to write the last bytes to the disk, and waits for those before them, which leave the page cache.
+  /// What fails here, fails in commit() too.
   void push() noexcept {
 #if defined(__linux__)
     constexpr unsigned whole =

@@ -104,8 +104,8 @@ class BasicTransformer {
                    Parts parts = {});
   /// Does not compile: the executor is of another type than the policy names.
   template <class Other>
-    requires(!std::is_base_of_v<Executor, Other>)
-  BasicTransformer(gguf::DocumentRef document, Other& executor, ModelOptions options = {}, Parts parts = {})
+  requires(!std::is_base_of_v<Executor, Other>) BasicTransformer(gguf::DocumentRef document, Other& executor,
+                                                                 ModelOptions options = {}, Parts parts = {})
       : BasicTransformer(document, detail::executor_of_the_policy<Executor>(executor), std::move(options),
                          std::move(parts)) {}
 
@@ -145,22 +145,22 @@ class BasicTransformer {
     if constexpr (ResizablePager<Pager>) return pager_.resize(bytes);
     return false;
   }
-  /// Frees weights at once that no step uses at that moment; returns how many bytes. From any thread, also while a
-  /// step runs, which reads what it misses; no bit changes.
+  /// Frees weights at once that no step uses at that moment; returns how many bytes. From any thread, also
+  /// while a step runs, which reads what it misses; no bit changes.
   std::uint64_t yield_weights([[maybe_unused]] std::uint64_t bytes) noexcept {
     if constexpr (ResizablePager<Pager>) return pager_.yield(bytes);
     return 0;
   }
   /// From any thread: the step that runs ends with no_memory, as do further ones; its cache is then as after
-  /// read_failed, and memory that streamed weights passed through is freed. Logits are empty. With an executor that
-  /// skips (exec::Observed) it ends after the run of the executor, with others after the layer. False: steps run
-  /// again.
+  /// read_failed, and memory that streamed weights passed through is freed. Logits are empty. With an
+  /// executor that skips (exec::Observed) it ends after the run of the executor, with others after the layer.
+  /// False: steps run again.
   void halt(bool halted) noexcept {
     std::atomic_ref(halted_).store(halted, std::memory_order_release);
     if constexpr (requires { executor_->skip(halted); }) executor_->skip(halted);
   }
-  /// The longest time of a layer in this step and the one before it, with the reading of its weights: halt() may
-  /// have to wait as long. 0: no step was run. From any thread.
+  /// The longest time of a layer in this step and the one before it, with the reading of its weights: halt()
+  /// may have to wait as long. 0: no step was run. From any thread.
   [[nodiscard]] std::chrono::microseconds layer_time() noexcept {
     const auto time = [&](std::int64_t& us) { return std::atomic_ref(us).load(std::memory_order_relaxed); };
     return std::chrono::microseconds(std::max(time(slowest_us_[0]), time(slowest_us_[1])));
@@ -500,7 +500,8 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   return logits;
 }
 
-/// f(some rows of the output matrix, the first one): all of them, or slice by slice. False if one could not be read.
+/// f(some rows of the output matrix, the first one): all of them, or slice by slice. False if one could not
+/// be read.
 template <class F, class P>
 template <class Use>
 bool BasicTransformer<F, P>::for_each_slice([[maybe_unused]] std::size_t unit, Use&& use) noexcept {

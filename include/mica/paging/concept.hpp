@@ -135,8 +135,8 @@ concept StreamingPager = Pager<P> && requires(const P constant) {
   { constant.reads() } noexcept -> std::same_as<paging::Reads>;           // since it was made
 };
 
-/// A pager whose output matrix may be larger than memory: it passes in slices of rows, one after the other, while its
-/// unit is acquired. slices(unit): how many; 1: data() has all rows.
+/// A pager whose output matrix may be larger than memory: it passes in slices of rows, one after the other,
+/// while its unit is acquired. slices(unit): how many; 1: data() has all rows.
 template <class P>
 concept SlicingPager = Pager<P> && requires(P pager, std::size_t unit, std::size_t slice) {
   { pager.slices(unit) } noexcept -> std::same_as<std::size_t>;                // of an acquired unit
@@ -146,7 +146,7 @@ concept SlicingPager = Pager<P> && requires(P pager, std::size_t unit, std::size
 
 /// A pager whose weights leave memory and come back between two steps. resize(bytes): sets the capacity;
 /// false: less is resident than the capacity allows, since memory was refused or a read failed. Cost: that of
-/// the bytes that are read. yield(bytes): frees so many bytes at once, or as many as no step uses at that moment;
+/// the bytes that are read. yield(bytes): frees that many bytes at once, or fewer if a step uses the others;
 /// returns how many. rest(): no step follows soon; frees the memory that weights pass through.
 template <class P>
 concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::uint64_t bytes) {

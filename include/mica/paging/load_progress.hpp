@@ -14,8 +14,9 @@ namespace mica {
 struct LoadProgress {
   void (*report)(void* context, std::uint64_t done, std::uint64_t total) noexcept = nullptr;  // bytes
   void* context = nullptr;  // the first argument of both
-  /// Asked after each part: the bytes by which memory is short; 0: it is not. Streamed weights then stay in the
-  /// file, and as many leave memory again; for others opening ends with ErrorCode::budget. Null: never short.
+  /// Asked after each part: the bytes by which memory is short; 0: it is not. Streamed weights then stay in
+  /// the file, and as many leave memory again; for others opening ends with ErrorCode::budget. Null: never
+  /// short.
   std::uint64_t (*lacking)(void* context) noexcept = nullptr;
 };
 

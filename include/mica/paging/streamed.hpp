@@ -7,11 +7,11 @@
 //   step      | embedding | layer 0 | layer 1 | layer 2 | ... | output          |
 //             | rows      | stays   | read    | stays   |     | read in slices  |
 //
-// An output matrix that is larger than a layer, and does not stay, passes in slices of the size of a layer. Rows of
-// the embedding are mapped. Experts are read when a token chooses them, and cached
+// An output matrix that is larger than a layer, and does not stay, passes in slices of the size of a layer.
+// Rows of the embedding are mapped. Experts are read when a token chooses them, and cached
 // (expert_cache.hpp). In a packed directory streamed weights are packed too, and each unit's checksums are
-// compared when it is read first. The resident units may change between two steps (resize), and another thread
-// may free them at any moment, except those that a step uses at that moment (yield).
+// compared when it is read first. The resident units may change between two steps (resize), and another
+// thread may free them at any moment, except those that a step uses at that moment (yield).
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -116,8 +116,8 @@ class Streamed {
   // Required by ResizablePager
   /// Not within a step; with too few bytes the minimum that works. Units that will not be resident are freed
   /// first, then the ring, then new units are read, then a ring is made that fits: memory never exceeds the
-  /// larger of the old and the new capacity. False if a read failed, or yield() was called meanwhile: then less
-  /// is resident than that allows.
+  /// larger of the old and the new capacity. False if a read failed, or yield() was called meanwhile: then
+  /// less is resident than that allows.
   bool resize(std::uint64_t bytes) {
     if (order_.empty()) return false;
     const std::uint64_t yields_before = request(bytes);
@@ -153,9 +153,10 @@ class Streamed {
     return {whole_ring_ + expert_places(0) * place_bytes_, staying_bytes() + places_ * place_bytes_,
             requested_, all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
   }
-  /// Frees resident units that no step uses now, until the capacity in use is smaller by so many bytes, or no such
-  /// unit is left; returns by how many it is smaller. From any thread, also within a step, which reads what it
-  /// misses. Takes no memory. Cost: that of giving pages back to the system.
+  /// Frees resident units that no step uses now, one after the other, until `bytes` are free beyond the ring
+  /// that the freed units need. Returns that number; it is smaller if no such unit is left. From any thread,
+  /// also within a step, which reads what it misses. Takes no memory. Cost: that of giving pages back to the
+  /// system.
   std::uint64_t yield(std::uint64_t bytes) noexcept {
     const std::lock_guard hold(lock_);
     if (order_.empty()) return 0;
@@ -416,8 +417,8 @@ class Streamed {
     }
     return bytes;
   }
-  /// Reads what shall be resident. If others take the memory meanwhile, the units that were not read yet stay in
-  /// the file, and others leave memory again.
+  /// Reads what shall be resident. If others take the memory meanwhile, the units that were not read yet stay
+  /// in the file, and others leave memory again.
   void keep_first() {
     try {
       for (std::size_t place = 0; place < order_.size(); ++place) {
@@ -449,8 +450,8 @@ class Streamed {
       resident_[tensor] = false;
     }
   }
-  /// Reads the missing resident units; false at the first one that could not be read, or when yield() was called
-  /// since then.
+  /// Reads the missing resident units; false at the first one that could not be read, or when yield() was
+  /// called since then.
   [[nodiscard]] bool keep_chosen(const Residency& chosen, std::uint64_t yields_before) {
     const auto keep_set = [&](std::size_t set, bool stays) {
       {
@@ -606,8 +607,9 @@ class Streamed {
     ring_->forget(pass);
     read_ahead();
   }
-  /// Units left memory, and the ring does not hold the next one: a ring for all that is read now, or else for
-  /// so many bytes. Where the allocator refuses it, more units leave.
+  /// Units left memory, and the ring is too small for the next one. Makes a ring for all units that are read
+  /// from now on, or else for pass_bytes alone. If the allocator refuses a ring, more units leave memory
+  /// first.
   [[nodiscard]] bool widen_ring(std::uint64_t pass_bytes) noexcept {
     for (const Pass& pass : passes_) {
       if (pass.used) return false;
@@ -715,8 +717,8 @@ class Streamed {
   /// head that is the embedding.
   std::vector<std::vector<std::size_t>> sets_;
   std::uint64_t rows_bytes_ = 0;  // of the set of rows, which stays when all else does
-  /// Guards what yield() changes while a step runs: residency_, blocks_, and what is known of tensors that are not
-  /// acquired.
+  /// Guards what yield() changes while a step runs: residency_, blocks_, and what is known of tensors that
+  /// are not acquired.
   mutable std::mutex lock_;
   Residency residency_;                       // by place
   std::vector<std::optional<Block>> blocks_;  // by set; those of 2 MiB and more lie on huge pages

@@ -57,16 +57,16 @@ concept StepModel = SequenceStore<M> &&
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;  // layers: all finite
 };
 
-/// A model that can free weights and scratch, for a governor (runtime/governed.hpp): between two steps, and from
-/// another thread at any moment with yield_weights() and halt().
+/// A model that can free weights and scratch, for a governor (runtime/governed.hpp): between two steps, and
+/// from another thread at any moment with yield_weights() and halt().
 template <class M>
 concept ResizableModel = StepModel<M> &&
     requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens, bool halted) {
   { constant.weight_capacity() } noexcept -> std::same_as<paging::WeightCapacity>;  // all 0: fixed
   { model.resize_weights(bytes) } -> std::same_as<bool>;           // false: less is resident than that allows
   { model.yield_weights(bytes) } noexcept -> std::same_as<std::uint64_t>;  // bytes that were freed
-  { model.halt(halted) } noexcept;                                         // steps end with no_memory; false: run
-  { model.layer_time() } noexcept -> std::same_as<std::chrono::microseconds>;  // of which halt() waits one at most
+  { model.halt(halted) } noexcept;                                         // true: steps end with no_memory
+  { model.layer_time() } noexcept -> std::same_as<std::chrono::microseconds>;  // that halt() may wait
   { constant.max_chunk() } noexcept -> std::same_as<std::size_t>;  // chunk(), as the model was opened
   { model.set_chunk(tokens) } -> std::same_as<bool>;               // [1, max_chunk()]; false: nothing changed
 };

@@ -85,8 +85,8 @@ class Generation {
   }
   /// The same without a constraint.
   Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
-             std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text)
-    requires std::same_as<C, NoConstraint>
+             std::span<const TokenId> prompt, const GenerateOptions& options,
+             OnText on_text) requires std::same_as<C, NoConstraint>
       : Generation(session, tokenizer, sampler, drafter, unconstrained_, prompt, options,
                    std::move(on_text)) {}
   Generation(const Generation&) = delete;  // the writer refers to other members
@@ -156,7 +156,8 @@ class Generation {
     result_.drafts.accepted += accepted;
     session_.rewind(before + accepted);
   }
-  /// The session took them, and their logits could not be computed: the answer ends, and drafts are taken back.
+  /// The session took them, and their logits could not be computed: the answer ends, and drafts are taken
+  /// back.
   void lose(StopReason reason) {
     const std::size_t drafted = rows_ == 0 || reads() ? 0 : rows_ - 1;
     if (reads()) {

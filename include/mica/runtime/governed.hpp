@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model that yields memory: called between two steps, it reads the pressure on memory, and applies the
-// decision of a Governor. No bit of an answer changes, only the time. With a MemoryWatch weights are also yielded
-// while a step runs.
+// decision of a Governor. No bit of an answer changes, only the time. With a MemoryWatch weights are also
+// yielded while a step runs.
 //
-//   mica::MemoryWatch watch;                  // a thread
+//   auto model = mica::open(path, {.watch = std::make_shared<mica::MemoryWatch>()});  // a thread
 //   GenerateOptions options;
-//   mica::Governed governed(model.transformer(), {.session = &session, .watch = &watch});
+//   mica::Governed governed(model.transformer(), {.session = &session, .watch = model.memory_watch()});
 //   options.between_steps = [&] { governed(); };
 #pragma once
 
@@ -34,8 +34,9 @@ struct GovernedOptions {
   std::function<bool()> free_memory = {};
   /// The minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch.
   std::size_t min_chunk = 32;
-  MemoryWatch* watch =
-      nullptr;            // yields within steps, and reads for this; null: memory is read between steps
+  /// Yields within steps, and reads for this; the model is attached to it, as open() does. Null: memory is
+  /// read between steps alone.
+  MemoryWatch* watch = nullptr;
   std::string root = {};  // without a watch: stands before /proc and /sys, for tests
   LogSink log = {};       // gets each change as a warning
 };
@@ -51,14 +52,7 @@ class Governed {
       : model_(model),
         options_(std::move(options)),
         reader_(options_.root),
-        governor_(model.weight_capacity(), options_.governor) {
-    if (options_.watch != nullptr) options_.watch->attach(model);
-  }
-  Governed(const Governed&) = delete;
-  Governed& operator=(const Governed&) = delete;
-  ~Governed() {
-    if (options_.watch != nullptr) options_.watch->detach();
-  }
+        governor_(model.weight_capacity(), options_.governor) {}
 
   /// Between two steps; returns whether something changed. Cost: a reading of the clock; ten times a second a
   /// reading of pressure; reclaimed weights are read here. Each change is one line of the log. Logits after a
@@ -102,7 +96,8 @@ class Governed {
 
   /// The yield at this moment.
   [[nodiscard]] Yield yield() const noexcept { return governor_.yield(); }
-  /// Whether the watch halted the model: nothing is left to yield, and the limit is near. Steps end with no_memory.
+  /// Whether the watch halted the model: nothing is left to yield, and the limit is near. Steps end with
+  /// no_memory.
   [[nodiscard]] bool halted() const noexcept { return options_.watch != nullptr && options_.watch->halted(); }
   /// Replaces GovernedOptions::session; null: none.
   void watch(Session<Model>* session) noexcept { options_.session = session; }

@@ -3,10 +3,11 @@
 // When a running model yields memory, and when it reclaims it. A decision from readings alone: nothing here
 // reads a file or changes a model (budget/pressure.hpp, runtime/governed.hpp do).
 //
-//   remaining   0 | urgent | pressure: yield  | low |  no change  | high |  no pressure: reclaim, after a while |
+//   remaining   0 | urgent | pressure: yield | low | no change | high | no pressure: reclaim, after a while |
 //   order       caches, chunk, cold, weights: each once, weights repeatedly; urgently all at once
 //
-// The faster others take memory, the higher are all three thresholds. It reclaims memory after a time without pressure, which doubles each time that it was too early.
+// The faster others take memory, the higher are all three thresholds. It reclaims memory after a time without
+// pressure, which doubles each time that it was too early.
 #pragma once
 
 #include "mica/budget/pressure.hpp"
@@ -39,10 +40,10 @@ enum class Yield : std::uint8_t {
 /// The thresholds of a governor. Fractions are of the nearest limit. Each threshold grows with the bytes that
 /// others take within 100 ms (budget/growth.hpp): urgent by 5/4 of them, low by 3/2, high by 5/2.
 struct GovernorOptions {
-  double low = 0.02;   // less remaining is pressure
+  double low = budget::Pressure::reserve_part;  // less remaining is pressure
   double high = 0.04;  // more remaining is no pressure; between them the time that tasks wait decides
-  std::uint64_t min_low = 8u << 20;    // bytes: `low` is no less,
-  std::uint64_t max_low = 512u << 20;  // and no more; `high` changes with it
+  std::uint64_t min_low = budget::Pressure::min_reserve;  // bytes: `low` is no less,
+  std::uint64_t max_low = budget::Pressure::max_reserve;  // and no more; `high` changes with it
   double stalled = 0.1;  // of the time waited for memory, with less than `high` remaining: pressure as well
   std::chrono::milliseconds down{200};         // from one yield to the next
   std::chrono::milliseconds up{10'000};        // without pressure before a yield is taken back
@@ -71,8 +72,8 @@ class Governor {
   [[nodiscard]] Yield yield() const noexcept { return yield_; }
   /// The decision could not be applied: yielded memory stays yielded until there is no pressure.
   void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }
-  /// Empty: nothing to do. The caller applies a decision before the next reading. growth: bytes that others took
-  /// within 100 ms, at most.
+  /// Empty: nothing to do. The caller applies a decision before the next reading. growth: bytes that others
+  /// took within 100 ms, at most.
   [[nodiscard]] std::optional<Decision> decide(const budget::Pressure& pressure,
                                                const paging::WeightCapacity& capacity, Time now,
                                                std::uint64_t growth = 0) noexcept;
@@ -87,8 +88,8 @@ class Governor {
     return decision;
   }
 
-  /// Thresholds in bytes: below low is pressure, above high is none, and below urgent nothing can wait for the
-  /// end of a step.
+  /// Thresholds in bytes: below low is pressure, above high is none, and below urgent nothing can wait for
+  /// the end of a step.
   struct Thresholds {
     std::uint64_t urgent, low, high;
   };

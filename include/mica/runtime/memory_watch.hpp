@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that watches memory while a model is loaded and while its steps run, for a Governed. A step may take
-// seconds, and others may take the memory that is left in a tenth of one: where that is near, the thread frees
-// weights at once, which the step then reads for itself. No bit of an answer changes.
+// A thread that watches memory while a model is loaded and while its steps run, for a Governed. A step may
+// take seconds, and others may take the memory that is left in a tenth of one: where that is near, the thread
+// frees weights at once, which the step then reads for itself. No bit of an answer changes.
 //
 //   left      | urgent: weights leave at once | low: a Governed yields between two steps |
 //   pauses    8 ms near the thresholds, 100 ms far from them; the kernel's events end a pause
 //
-// Where nothing is left to yield and others still take memory, the model is halted: its steps end soon, so that
-// a session can be saved before the process is killed.
+// Where nothing is left to yield and others still take memory, the model is halted: its steps end soon, so
+// that a session can be saved before the process is killed.
 #pragma once
 
 #include "mica/budget/detail/pressure_events.hpp"
@@ -41,14 +41,14 @@ namespace mica {
 struct MemoryWatchOptions {
   GovernorOptions governor = {};  // its thresholds
   std::string root = {};          // stands before /proc and /sys, for tests
-  /// Called once, by the thread, when the model is halted: to wake a program that waits for input. It calls no
-  /// function of the watch.
+  /// Called once, by the thread, when the model is halted: to wake a program that waits for input. It calls
+  /// no function of the watch.
   std::function<void()> on_halt = {};
-  bool thread = true;  // false: somebody else calls look()
+  bool thread = true;  // false: the owner calls look()
 };
 
-/// Watches one model at a time. Public functions may be called from any thread. Cost: a reading in each pause,
-/// some tens of microseconds.
+/// Watches one model at a time. Public functions may be called from any thread. Cost: a reading in each
+/// pause, some tens of microseconds.
 class MemoryWatch {
  public:
   using Clock = std::chrono::steady_clock;  // of readings
@@ -106,7 +106,8 @@ class MemoryWatch {
   }
   /// While a model is loaded: the bytes that its weights should leave to others.
   [[nodiscard]] std::uint64_t lacking() const noexcept { return lacking_.load(std::memory_order_relaxed); }
-  /// `progress` with lacking(): whoever loads a model asks it after each part. The watch outlives the loading.
+  /// `progress` with lacking(): whoever loads a model asks it after each part. The watch outlives the
+  /// loading.
   struct Loading {
     LoadProgress progress;
     MemoryWatch* watch;
@@ -159,7 +160,7 @@ class MemoryWatch {
  private:
   static constexpr std::chrono::milliseconds min_pause{8}, max_pause{100};
   static constexpr std::uint64_t fastest = 4'000'000;  // bytes that others may take in a millisecond
-  static constexpr std::chrono::microseconds window{100'000}, min_ending{100'000}, unknown_layer{200'000};
+  static constexpr std::chrono::microseconds min_ending{100'000}, unknown_layer{200'000};
   static constexpr std::uint64_t noise_bytes = 1u << 20;  // no growth yet
   static constexpr std::uint64_t some_bytes = 4u << 20;   // others always change a little
   static constexpr std::uint64_t least_bytes = 4u << 20;  // less is left: the next large page may be too much
@@ -174,13 +175,13 @@ class MemoryWatch {
   [[nodiscard]] static std::chrono::milliseconds pause_for(std::uint64_t bytes) noexcept {
     return std::clamp(std::chrono::milliseconds(bytes / fastest), min_pause, max_pause);
   }
-  /// Whether the limit may be reached before a step has ended, if others go on as in the last 100 ms.
+  /// Whether the limit may be reached before a step has ended, if others go on as in the last window.
   [[nodiscard]] bool is_hopeless(const budget::Pressure& pressure) const noexcept {
     if (pressure.left < least_bytes) return true;
     if (growth_.recent() < noise_bytes) return false;
     const auto layer = model_.layer_time(model_.model);
     const auto ending = (layer.count() == 0 ? unknown_layer : layer) * 3 / 2 + min_ending;
-    const double windows = static_cast<double>(ending.count()) / static_cast<double>(window.count());
+    const double windows = std::chrono::duration<double>(ending) / growth_.window();
     return static_cast<double>(pressure.left) < static_cast<double>(growth_.recent()) * windows + least_bytes;
   }
   void run() noexcept {

@@ -113,23 +113,23 @@ inline constexpr bool are_families<TypeList<F...>> = sizeof...(F) > 0;
 /// Opens a GGUF file, or the first or any shard of a set. Uses the kernels of all elements of keys and
 /// values; a library of mica_add_kernels(... KV ...) has some alone, and needs a Transformer of your own.
 template <class Families = arch::All, class Formats = format::All>
-  requires(detail::are_families<Families> && detail::Formats<Formats>)
-[[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {
+requires(detail::are_families<Families>&& detail::Formats<Formats>)
+    [[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {
   return {gguf::open(std::move(path), format::table_with<Formats>()), options};
 }
 
 /// The same for a model in memory, which outlives the Model. `name` stands for the file in error texts.
 template <class Families = arch::All, class Formats = format::All>
-  requires(detail::are_families<Families> && detail::Formats<Formats>)
-[[nodiscard]] BasicModel<Families, Formats> open(std::span<const std::byte> bytes, std::string_view name,
-                                                 const OpenOptions& options = {}) {
+requires(detail::are_families<Families>&& detail::Formats<Formats>)
+    [[nodiscard]] BasicModel<Families, Formats> open(std::span<const std::byte> bytes, std::string_view name,
+                                                     const OpenOptions& options = {}) {
   return {gguf::parse(bytes, name, format::table_with<Formats>()), options};
 }
 
 /// The overload for wrong lists: its static_asserts name the lists that are allowed.
 template <class Families, class Formats = format::All, class... Arguments>
-  requires(!detail::are_families<Families> || !detail::Formats<Formats>)
-[[nodiscard]] Model open(Arguments&&... arguments) {
+requires(!detail::are_families<Families> || !detail::Formats<Formats>) [[nodiscard]] Model
+    open(Arguments&&... arguments) {
   static_assert(detail::are_families<Families>,
                 "mica::open<Families, Formats>: the first list must be a mica::TypeList of families, such as "
                 "mica::TypeList<mica::arch::Llama> (arch/concept.hpp)");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the facts about a machine and a file mean for a run of mica, one line for each subject: what was found,
-// what it means, what to change, and the command for that. Where nothing needs to be changed, the line says
-// "fine". Pure functions: nothing is read.
+// What the facts about a machine and a file mean for a run of mica, one line for each subject: what was
+// found, what it means, what to change, and the command for that. Where nothing needs to be changed, the line
+// says "fine". Pure functions: nothing is read.
 //
 // What is assumed of a run: resident weights, keys and values are anonymous memory in huge pages, which the
 // kernel may swap out; streamed weights are read without the page cache; memory that the kernel refuses ends
@@ -222,24 +222,27 @@ struct LimitWords {
   return std::min(facts.memory.installed, facts.memory.cgroup);
 }
 
-[[nodiscard]] inline Advice on_address_space(const MachineFacts& facts, std::uint64_t needed) {
-  const LimitWords words{"address space", "-v", "as"};
-  Advice line{.topic = words.topic, .found = limit_text(facts.address_space, words.shell)};
-  if (!facts.address_space->soft || *facts.address_space->soft >= needed) return line;
-  line.meaning = "a run gets less than memory has; files that are mapped or streamed count with their size";
-  line.change = "raise it";
-  line.command = raise_command(*facts.address_space, words);
+/// A limit that is below `needed` bytes; line: its meaning and what to change, without the rest.
+[[nodiscard]] inline Advice on_limit(const std::optional<ProcessLimit>& limit, const LimitWords& words,
+                                     std::uint64_t needed, Advice line) {
+  line.topic = words.topic;
+  line.found = limit_text(limit, words.shell);
+  if (!limit->soft || *limit->soft >= needed) return {.topic = line.topic, .found = line.found};
+  line.command = raise_command(*limit, words);
   return line;
 }
 
+[[nodiscard]] inline Advice on_address_space(const MachineFacts& facts, std::uint64_t needed) {
+  return on_limit(
+      facts.address_space, {"address space", "-v", "as"}, needed,
+      {.meaning = "a run gets less than memory has; files that are mapped or streamed count with their size",
+       .change = "raise it"});
+}
+
 [[nodiscard]] inline Advice on_data(const MachineFacts& facts, std::uint64_t needed) {
-  const LimitWords words{"data limit", "-d", "data"};
-  Advice line{.topic = words.topic, .found = limit_text(facts.data, words.shell)};
-  if (!facts.data->soft || *facts.data->soft >= needed) return line;
-  line.meaning = "weights, keys and values count; a run that needs more ends with exit code 4";
-  line.change = "raise it, or give a smaller --memory";
-  line.command = raise_command(*facts.data, words);
-  return line;
+  return on_limit(facts.data, {"data limit", "-d", "data"}, needed,
+                  {.meaning = "weights, keys and values count; a run that needs more ends with exit code 4",
+                   .change = "raise it, or give a smaller --memory"});
 }
 
 [[nodiscard]] inline Advice on_locked(const MachineFacts& facts) {

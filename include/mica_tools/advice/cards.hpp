@@ -4,8 +4,8 @@
 // vendor is called. What no file tells stays empty and is not guessed.
 //
 //   AMD      sys/class/drm/cardN/device: mem_info_vram_total, mem_info_gtt_total, gpu_metrics
-//   NVIDIA   proc/driver/nvidia/gpus/ADDRESS: information (the model), numa_status (memory that is a NUMA node;
-//            the driver adds its size while a program uses the card)
+//   NVIDIA   proc/driver/nvidia/gpus/ADDRESS: information (the model), numa_status (memory that is a NUMA
+//            node; the driver adds its size while a program uses the card)
 //   Tegra    proc/device-tree/compatible
 //   Intel    sys/class/drm/cardN/device/vendor; no file has the size of its memory
 #pragma once
@@ -53,20 +53,9 @@ namespace detail {
   return max == 0 ? std::nullopt : std::optional(max);
 }
 
-/// Names in a folder, sorted.
-[[nodiscard]] inline std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
-    names.emplace_back(name);
-    return true;
-  });
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// Whether amdgpu's table of measurements is one for a processor with graphics: its third byte is the revision
-/// of the format, 1 for cards, 2 and 3 for processors (kgd_pp_interface.h of the kernel). Older processors
-/// have no table and count as cards.
+/// Whether amdgpu's table of measurements is one for a processor with graphics: its third byte is the
+/// revision of the format, 1 for cards, 2 and 3 for processors (kgd_pp_interface.h of the kernel). Older
+/// processors have no table and count as cards.
 [[nodiscard]] inline bool is_in_processor(const std::string& device) {
   const auto table = budget::detail::read_text(device + "/gpu_metrics");
   return table && table->size() >= 4 && ((*table)[2] == 2 || (*table)[2] == 3);
@@ -122,12 +111,12 @@ namespace detail {
 /// that sleeps, which takes up to a second.
 [[nodiscard]] inline std::vector<Card> read_cards(const std::string& root) {
   std::vector<Card> cards;
-  for (const std::string& address : detail::names_in(root + "/proc/driver/nvidia/gpus"))
+  for (const std::string& address : io::detail::names_in(root + "/proc/driver/nvidia/gpus"))
     cards.push_back(detail::nvidia_card(root, address));
   const bool has_driver = budget::detail::read_text(root + "/proc/driver/nvidia/version").has_value();
   if (cards.empty() && has_driver) cards.push_back({.name = "NVIDIA card"});
   const bool has_nvidia = !cards.empty();
-  for (const std::string& name : detail::names_in(root + "/sys/class/drm")) {
+  for (const std::string& name : io::detail::names_in(root + "/sys/class/drm")) {
     if (!name.starts_with("card") || name.find('-') != name.npos) continue;  // card0-DP-1: a connector
     const std::string device = join(root, "/sys/class/drm/", name, "/device");
     const auto vendor = detail::hex_number(detail::first_line(device + "/vendor")).value_or(0);

@@ -3,7 +3,8 @@
 // Where a model file lies: its file system, its disk, and whether reads can bypass the page cache. Facts
 // alone; what they mean for a run is in advice.hpp.
 //
-//   proc/self/mountinfo   "36 25 8:2 / /data rw - ext4 /dev/sda2 rw": the longest folder that the path begins with
+//   proc/self/mountinfo   "36 25 8:2 / /data rw - ext4 /dev/sda2 rw": the longest folder with which the path
+//                         begins
 //   sys/dev/block/8:2     a link to the folder of the partition, which is in that of its disk
 #pragma once
 
@@ -150,7 +151,8 @@ inline void add_disk(FileFacts& facts, const std::string& root, const Mount& mou
   return facts;
 }
 
-/// The same of an open file of this machine, with its size and direct reads. Raises what reads_direct() raises.
+/// The same of an open file of this machine, with its size and direct reads. Raises what reads_direct()
+/// raises.
 [[nodiscard]] inline FileFacts read_file_facts(const io::File& file) {
   FileFacts facts = read_file_facts("", file.path());
   facts.bytes = file.size();

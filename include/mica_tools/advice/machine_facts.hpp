@@ -203,8 +203,8 @@ inline void add_swappiness(MachineFacts& facts, const std::string& root) {
 
 }  // namespace detail
 
-/// The facts in the files below root/proc, root/sys and root/run; "" is this machine. Cost: some tens of small
-/// files, a millisecond.
+/// The facts in the files below root/proc, root/sys and root/run; "" is this machine. Cost: some tens of
+/// small files, a millisecond.
 [[nodiscard]] inline MachineFacts read_machine_facts(const std::string& root) {
   using budget::detail::read_number;
   using budget::detail::read_text;

@@ -30,8 +30,8 @@ struct Adjustable {
   bool elements = false;  // of keys and values
   bool weights = false;   // how they come into memory
   bool chunk = false;     // tokens of a step; each step is a pass over weights that are streamed
-  /// What a model computes: tokens between the first ones and a window are evicted, keys and values have 4 bits;
-  /// and keys and values in a file, which is slow.
+  /// What a model computes: tokens between the first ones and a window are evicted, keys and values have 4
+  /// bits; and keys and values in a file, which is slow.
   bool numbers = false;
 };
 

@@ -157,17 +157,6 @@ inline void remove_empty_folders(const fs::path& folder) {
   for (std::size_t i = folders.size(); i > 0; --i) ::rmdir(folders[i - 1].c_str());  // inner ones first
 }
 
-/// The names in a folder, sorted.
-[[nodiscard]] inline std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
-    names.emplace_back(name);
-    return true;
-  });
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// Bytes of a file on the disk: of one with holes, less than its size.
 [[nodiscard]] inline std::uint64_t allocated_bytes(const std::string& path) {
   struct ::stat status {};
@@ -192,7 +181,7 @@ inline std::vector<std::string> Cache::repositories() const {
   const bool readable = ::access(join(folder_, "/").c_str(), R_OK | X_OK) == 0;
   MICA_CHECK(readable || errno == ENOENT, file, folder_,
              ": the folder of models cannot be read: ", io::detail::errno_text(errno), detail::other_folder);
-  for (const std::string& name : detail::names_in(folder_)) {
+  for (const std::string& name : io::detail::names_in(folder_)) {
     constexpr std::string_view prefix = "models--";
     if (!name.starts_with(prefix)) continue;
     std::string repo = name.substr(prefix.size());
@@ -208,7 +197,7 @@ inline std::vector<Snapshot> Cache::snapshots(std::string_view repo, std::string
   namespace fs = std::filesystem;
   std::vector<std::pair<fs::file_time_type, Snapshot>> found;
   const std::string folder = repo_folder(repo) + "/snapshots";
-  for (const std::string& commit : detail::names_in(folder)) {
+  for (const std::string& commit : io::detail::names_in(folder)) {
     Snapshot snapshot{commit, {}};
     detail::for_each_file(fs::path(folder) / commit, [&](const fs::directory_entry& entry, std::string path) {
       std::error_code error;
@@ -274,7 +263,7 @@ inline std::uint64_t Cache::remove(std::string_view repo,
   const std::string snapshots = repo_folder(repo) + "/snapshots";
   std::vector<fs::path> files, blobs, kept;
   const bool all_linked = detail::is_link(snapshots);
-  for (const std::string& commit : detail::names_in(snapshots)) {
+  for (const std::string& commit : io::detail::names_in(snapshots)) {
     const fs::path folder = all_linked ? fs::path(snapshots) : fs::path(snapshots) / commit;
     const bool is_linked = detail::is_link(folder);
     detail::for_each_file(fs::path(snapshots) / commit, [&](const fs::directory_entry& entry,
@@ -316,7 +305,7 @@ inline void Cache::remove_traces(std::string_view repo) const {
   namespace fs = std::filesystem;
   const fs::path folder = repo_folder(repo), snapshots = folder / "snapshots", refs = folder / "refs";
   if (!detail::is_link(snapshots)) {
-    for (const std::string& commit : detail::names_in(snapshots.string()))
+    for (const std::string& commit : io::detail::names_in(snapshots.string()))
       detail::remove_empty_folders(snapshots / commit);
   }
   std::vector<fs::path> dead;
@@ -330,13 +319,15 @@ inline void Cache::remove_traces(std::string_view repo) const {
   if (!detail::is_link(refs)) {
     for (const fs::path& ref : dead) fs::remove(ref, error);
   }
-  const auto is_empty = [&](const char* name) { return detail::names_in((folder / name).string()).empty(); };
+  const auto is_empty = [&](const char* name) {
+    return io::detail::names_in((folder / name).string()).empty();
+  };
   if (!is_empty("snapshots") || !is_empty("blobs")) return;
   detail::remove_empty_folders(folder);
   if (fs::exists(fs::symlink_status(folder, error))) return;
   const fs::path locks = join(folder_, "/.locks/", folder_name(repo));
   if (detail::is_link(locks)) return;
-  for (const std::string& name : detail::names_in(locks.string())) {
+  for (const std::string& name : io::detail::names_in(locks.string())) {
     const fs::path lock = locks / name;
     const bool is_lock = name.ends_with(".lock") && fs::is_regular_file(fs::symlink_status(lock, error));
     if (is_lock && fs::file_size(lock, error) == 0) fs::remove(lock, error);

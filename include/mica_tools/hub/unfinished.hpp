@@ -81,7 +81,7 @@ inline void read_first_line(const std::string& notes, Unfinished& to) {
 /// The unfinished downloads of a repository, sorted by SHA-256.
 [[nodiscard]] inline std::vector<Unfinished> unfinished(const Cache& cache, std::string_view repo) {
   std::vector<Unfinished> found;
-  for (const std::string& name : detail::names_in(cache.repo_folder(repo) + "/blobs")) {
+  for (const std::string& name : io::detail::names_in(cache.repo_folder(repo) + "/blobs")) {
     if (!name.ends_with(incomplete_suffix)) continue;
     Unfinished each{name.substr(0, name.size() - incomplete_suffix.size())};
     each.bytes = detail::allocated_bytes(cache.blob(repo, name));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waits until the kernel says that memory becomes short, or until a time is over. What the kernel does not offer
-// or does not allow is left out: then the time alone decides.
+// Waits until the kernel says that memory becomes short, or until a time is over. What the kernel does not
+// offer or does not allow is left out: then the time alone decides.
 //
 //   control group, v1   an eventfd for each of some thresholds of memory.usage_in_bytes (cgroup.event_control)
 //   control group, v2   a change of memory.events: high, max, oom
-//   both, machine       a trigger of pressure: somebody waited 50 ms of 2 s for memory (Documentation/accounting/
-//                       psi.rst; 2 s is the smallest window without privileges)
+//   both, machine       a trigger of pressure (Documentation/accounting/psi.rst): a task waited for memory for
+//                       50 ms of 2 s, the smallest window that needs no privileges
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"

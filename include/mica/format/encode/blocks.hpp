@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Q4_0, Q4_1, Q5_0, Q5_1, Q6_0 and IQ4_NL: the scale, or the scale and offset, with the least weighted error. A
-// scale may have either sign, because codes reach further below zero than above.
+// Q4_0, Q4_1, Q5_0, Q5_1, Q6_0 and IQ4_NL: the scale, or the scale and offset, with the least weighted error.
+// A scale may have either sign, because codes reach further below zero than above.
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"

@@ -24,7 +24,8 @@ inline void pack_fifth_bits(const std::uint8_t* codes, std::uint8_t* bytes) noex
   }
 }
 
-/// The high bits of 32 codes of six bits, as in Q6_0: byte c holds those of codes c, c + 16, c + 8 and c + 24.
+/// The high bits of 32 codes of six bits, as in Q6_0: byte c holds those of codes c, c + 16, c + 8 and c +
+/// 24.
 inline void pack_high_pairs(const std::uint8_t* codes, std::uint8_t* bytes) noexcept {
   for (std::size_t c = 0; c < 8; ++c) {
     bytes[c] = static_cast<std::uint8_t>(codes[c] >> 4 | codes[c + 16] >> 4 << 2 | codes[c + 8] >> 4 << 4 |

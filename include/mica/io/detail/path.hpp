@@ -4,12 +4,14 @@
 // of a file would compile <filesystem>, and in libstdc++ 12 its canonical() crashes where memory is refused.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <dirent.h>
 
 namespace mica::io::detail {
@@ -48,6 +50,17 @@ void for_each_beside(std::string_view path, F&& f) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != ".." && !f(::dirfd(open.entries), entry->d_name)) return;
   }
+}
+
+/// The names in a folder, sorted. A folder that cannot be read has none.
+[[nodiscard]] inline std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for_each_beside(folder + "/", [&](int, std::string_view name) {
+    names.emplace_back(name);
+    return true;
+  });
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 /// The bytes at `at` of UTF-8 text that are one control: of ASCII, of C1, or of text direction. 0: none is there.

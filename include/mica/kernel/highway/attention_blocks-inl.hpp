@@ -322,7 +322,7 @@ HWY_INLINE VBytes spread_high_pairs(std::uint64_t bits) {
   const DBytes d;
   const VBytes bytes = hn::BitCast(d, hn::Set(hn::FixedTag<std::uint64_t, 2>(), bits));
   const auto words = hn::BitCast(hn::FixedTag<std::uint32_t, 4>(), bytes);
-  const VBytes first = hn::BitCast(d, hn::ShiftLeft<upper ? 2 : 4>(words));
+  const VBytes first = hn::BitCast(d, hn::ShiftLeft < upper ? 2 : 4 > (words));
   const VBytes second = upper ? hn::BitCast(d, hn::ShiftRight<2>(words)) : bytes;
   return hn::And(hn::ConcatUpperLower(d, second, first), hn::Set(d, 0x30));
 }

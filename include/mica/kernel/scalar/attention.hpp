@@ -75,7 +75,7 @@ inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
 
 /// Keys in blocks.
 template <KvReadable E>
-  requires format::is_block_element<E>
+requires format::is_block_element<E>
 void attention_scores(const AttentionArgs& a) noexcept {
   format::Codes<32, 32> key;
   float turned[max_head_dim];
@@ -112,7 +112,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
 
 /// Keys with a scale for each channel: what a channel multiplies its codes by is taken into the query.
 template <KvReadable E>
-  requires format::is_kivi<E>
+requires format::is_kivi<E>
 void attention_scores(const AttentionArgs& a) noexcept {
   float folded[max_head_dim];
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
@@ -135,7 +135,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
 
 /// Keys with a scale for each channel and one for each token: the former is taken into the query.
 template <KvReadable E>
-  requires format::is_kvarn<E>
+requires format::is_kvarn<E>
 void attention_scores(const AttentionArgs& a) noexcept {
   float folded[max_head_dim];
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
@@ -235,7 +235,7 @@ inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
 
 /// Values in blocks.
 template <KvReadable E>
-  requires format::is_block_element<E>
+requires format::is_block_element<E>
 void attention_values(const AttentionArgs& a) noexcept {
   format::Codes<32, 32> value;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
@@ -266,7 +266,7 @@ void attention_values(const AttentionArgs& a) noexcept {
 
 /// Values with a scale for 32 numbers of a token, and what code 0 stands for.
 template <KvReadable E>
-  requires format::is_kivi<E>
+requires format::is_kivi<E>
 void attention_values(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     begin_values(a, r, false);
@@ -293,7 +293,7 @@ void attention_values(const AttentionArgs& a) noexcept {
 
 /// Values of rotated heads with a scale for 32 numbers of a token.
 template <KvReadable E>
-  requires format::is_kvarn<E>
+requires format::is_kvarn<E>
 void attention_values(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     begin_values(a, r, true);

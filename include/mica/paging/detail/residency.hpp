@@ -16,8 +16,8 @@
 
 namespace mica::paging {
 
-/// The bytes of each unit, in the order of a step, and the largest part of it that is in the ring at a time: the unit
-/// itself, or a slice of which several follow each other.
+/// The bytes of each unit, in the order of a step, and the largest part of it that is in the ring at a time:
+/// the unit itself, or a slice of which several follow each other.
 struct UnitSizes {
   std::vector<std::uint64_t> bytes, passing;
 
@@ -84,8 +84,9 @@ namespace detail {
 
 }  // namespace detail
 
-/// The choice that reads the least and takes no more than `budget`. Where not even a ring of two units fits, one
-/// of the largest unit alone: its reads cannot overlap with anything, and it may take more than the budget.
+/// The choice that reads the least and takes no more than `budget`. Where not even a ring of two units fits,
+/// one of the largest unit alone: its reads cannot overlap with anything, and it may take more than the
+/// budget.
 [[nodiscard]] inline Residency choose_residency(const UnitSizes& sizes, std::uint64_t budget) {
   const std::vector<std::uint64_t>& bytes = sizes.bytes;
   const std::vector<bool> none(bytes.size(), false);
