@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random runs of mica with a budget in control groups of random size: does a run exceed its budget?
 
-usage: bench/budgets.py MODEL... [--runs 500] [--seed 1] [--only N] [--context 2048]
+usage: bench/budgets.py MODEL... [--runs 500] [--seed 1] [--first 0] [--only N] [--context 2048]
                         [--mica build/release/mica] [--folder DIR] [--json FILE] [-- OPTIONS...]
 
 Each run draws, from the seed and its number: a model, a context of 64 to --context tokens, storage and
@@ -37,7 +37,8 @@ import prompts
 from cage import MIB, Cage, Started, mib
 
 STORAGES = ("segmented", "contiguous", "reserved", "paged", "spilled", "spilled-paged")
-ELEMENTS = ("f16", "q8_0", "bf16", "f32", "q5_1", "q5_0", "q4_1", "q4_0", "q4_s", "iq4_nl", "kivi4", "kivi2")
+ELEMENTS = ("f16", "q8_0", "bf16", "f32", "q5_1", "q5_0", "q4_1", "q4_0", "q4_s", "iq4_nl", "kivi4", "kivi2",
+            "q6_0", "kvarn4", "kvarn3")
 RESIDENCIES = ("resident", "streamed", "mapped")
 SMALLEST_GROUP = 32 * MIB  # in which the program can be started, and can refuse
 PATIENCE = 900  # seconds

@@ -230,6 +230,7 @@ def add_run_options(parser, runs):
     """Options of a script of numbered runs."""
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first run")
     parser.add_argument("--only", type=int)
     parser.add_argument("--mica", default=str(peers.ROOT / "build/release/mica"))
     parser.add_argument("--folder", help="where the files of runs are; a temporary folder by default")
@@ -241,7 +242,8 @@ def numbered_runs(options, columns, do_run, row):
     could not be done. Ends early with Ctrl-C."""
     results, not_counted = [], []
     print(table_head(columns), flush=True)
-    for number in range(options.runs) if options.only is None else [options.only]:
+    numbers = range(options.first, options.first + options.runs)
+    for number in numbers if options.only is None else [options.only]:
         try:
             results.append(do_run(number))
             print(table_row(row(results[-1])), flush=True)

@@ -3,7 +3,7 @@
 """Runs mica beside a neighbour that takes the memory of their control group: is one of them killed, and is
 the text the same?
 
-usage: bench/pressure.py MODEL [--runs 200] [--seed 1] [--only N] [--tokens 48] [--prompt 3000]
+usage: bench/pressure.py MODEL [--runs 200] [--seed 1] [--first 0] [--only N] [--tokens 48] [--prompt 3000]
                          [--mica build/release/mica] [--folder DIR] [--json FILE] [-- OPTIONS...]
 
 Each run draws, from the seed and its number, a command, a limit of a control group (300 MiB to 3 GiB, and at

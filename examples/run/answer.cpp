@@ -10,6 +10,7 @@
 #include "saved_session.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace mica::program {
@@ -34,24 +35,24 @@ bool shows_thoughts(const AnswerVerb& verb) {
 
 }  // namespace
 
-Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
+Answerer::Answerer(const AnswerVerb& verb, Model& model, Draft* draft, std::string stop)
     : verb_(verb),
       model_(model),
       sampler_(make_sampler(verb, model)),
       drafter_(verb.drafts),
+      draft_(draft),
       constraint_(verb.constraint.constraint(model)),
       output_(verb),
       thoughts_shown_(shows_thoughts(verb)) {
-  if (!verb.draft.empty()) draft_.emplace(verb, model);
   set_max_tokens(verb);
   generate_.stop_at_end = !verb.ignore_eos;
   generate_.show_special = verb.show_special;
   generate_.stop = verb.reverse_prompts;
   if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
-  if (verb.governor) {
+  if (MemoryWatch* const watch = model.memory_watch()) {
     governed_.emplace(model.transformer(),
-                      GovernedOptions<AnyModel>{.watch = model.memory_watch(), .log = log_to_stderr(verb)});
+                      GovernedOptions<AnyModel>{.watch = watch, .log = log_to_stderr(verb)});
   }
   generate_.on_full = verb.on_full;
   generate_.min_drafts = verb.draft_min;
@@ -304,6 +305,8 @@ std::string Answerer::json_object() const {
   const std::string shifted =
       generate_.on_full == OnFull::stop ? "" : join(",\"tokens_shifted\":", result_.shifted);
   const std::string forced = constraint_ ? join(",\"tokens_forced\":", result_.forced) : "";
+  const std::string model =
+      verb_.draft_answers ? join(",\"model\":", json_string(model_.document().path())) : "";
   const std::string error =
       result_.reason != StopReason::read_failed ? "" : join("\"error\":", json_string(last_error()), ",");
   const std::string stats = !meter_ ? ""
@@ -312,7 +315,7 @@ std::string Answerer::json_object() const {
   const std::string thoughts =
       thoughts_.empty() || verb_.jsonl ? "" : join(",\"reasoning_content\":", json_string(thoughts_));
   return join("{\"content\":", json_string(verb_.jsonl ? std::string_view() : std::string_view(text_)),
-              thoughts, ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
+              thoughts, model, ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
               "\",\"tokens_predicted\":", result_.tokens.size(), forced, shifted, ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
               drafts, "},", error, stats, "\"peak_bytes\":", peak_bytes(), "}");
@@ -337,7 +340,9 @@ int complete_text(const AnswerVerb& verb, Model& model, const std::string& promp
       saved.note().text.empty(), usage, verb.session,
       ": this session file holds a conversation; continue it with mica chat, or give another file with "
       "--session");
-  Answerer answerer(verb, model);
+  MICA_CHECK(!verb.draft_answers, usage, draft_answers_needs_chat);
+  const std::unique_ptr<Draft> draft = open_draft(verb, model);
+  Answerer answerer(verb, model, draft.get());
   answerer.show_reading_line(!after_text);
   std::vector<TokenId> text;
   if (saved.resumed()) answerer.set_first_prompt(saved.note().first_prompt);

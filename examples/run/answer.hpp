@@ -28,9 +28,9 @@ namespace mica::program {
 
 class Answerer {
  public:
-  /// Verb and model outlive the answerer. stop: one more text that ends an answer, besides those of the
-  /// verb.
-  Answerer(const AnswerVerb& verb, Model& model, std::string stop = {});
+  /// Verb, model and draft outlive the answerer. draft: drafts tokens of the model; null: --speculate does, or
+  /// nothing. stop: one more text that ends an answer, besides those of the verb.
+  Answerer(const AnswerVerb& verb, Model& model, Draft* draft, std::string stop = {});
   Answerer(const Answerer&) = delete;  // its callbacks refer to it
   Answerer& operator=(const Answerer&) = delete;
 
@@ -105,13 +105,13 @@ class Answerer {
   /// Adds what happened since the last piece; the first one ends the prompt.
   const Costs& count();
   [[nodiscard]] std::string json_object() const;
-  [[nodiscard]] bool guesses() const noexcept { return draft_ || drafter_.max_drafts() > 0; }
+  [[nodiscard]] bool guesses() const noexcept { return draft_ != nullptr || drafter_.max_drafts() > 0; }
 
   const AnswerVerb& verb_;
   Model& model_;
   sample::Standard<> sampler_;
   Ngram drafter_;
-  std::optional<Draft> draft_;
+  Draft* draft_;
   constraint::Any constraint_;                // of an answer at its beginning
   std::string thoughts_end_;                  // the mark behind which it begins; empty: at once
   std::optional<constraint::Any> continued_;  // of the next one

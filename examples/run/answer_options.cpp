@@ -147,6 +147,8 @@ void AnswerOptions::add_to(Flags& flags) {
             "a smaller model with the same vocabulary drafts tokens, and one step checks them; the answer "
             "stays the same")
       .names_model();
+  flags.toggle("--draft-answers", draft_answers,
+               "the model of --draft answers by itself; in a chat /exact asks the model of -m");
   flags.number("--draft-max", draft_max, {1, 64}, "maximum of drafts per step");
   flags.number("--draft-min", draft_min, {0, 64}, "minimum of drafts per step; 0: chosen by measured time");
   flags.toggle("--stats", stats,
@@ -170,6 +172,7 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.at_end([this](std::vector<std::string>&) {
     MICA_CHECK(draft.empty() || speculate.empty(), usage,
                "--draft and --speculate exclude each other; choose one.");
+    MICA_CHECK(!draft_answers || !draft.empty(), usage, "--draft-answers needs --draft FILE.");
     MICA_CHECK(!remote::is_url(draft), unsupported, remote::shown(draft),
                ": --draft needs the whole file; download it first");
     sampler.seed = chosen_seed();

@@ -49,6 +49,7 @@ struct AnswerOptions {
   std::string speculate;             // "ngram:3,4", empty
   NgramOptions drafts{.drafts = 0};  // the same as numbers
   std::string draft;                 // the file of a model that drafts, empty
+  bool draft_answers = false;        // the model of --draft answers by itself
   std::size_t draft_max = 8;         // maximum of drafts per step
   std::size_t draft_min = 0;         // minimum; 0: chosen by measured time
   bool stats = false;

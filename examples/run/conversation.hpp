@@ -22,10 +22,17 @@ class Conversation {
   Conversation& operator=(const Conversation&) = delete;
 
   [[nodiscard]] const std::vector<text::Message>& messages() const noexcept { return chat_.messages(); }
-  [[nodiscard]] const Session<AnyModel>& session() const noexcept { return saved_.session(); }
+  /// That of the last answer.
+  [[nodiscard]] const Session<AnyModel>& session() const noexcept { return chat_.session(); }
   [[nodiscard]] const ChatFormat& format() const noexcept { return format_; }
   /// From the next answer on.
   void set_thinking(std::optional<bool> thinking);
+
+  /// The next answers come from this session, of another model with the same vocabulary, which outlives the
+  /// conversation; null: from the session of --session.
+  void set_session(Session<AnyModel>* session) {
+    chat_.set_session(session != nullptr ? *session : saved_.session());
+  }
 
   /// Answers a message. Returns the exit code of the answer; after an error there is no message.
   int say(std::string text, Answerer& answerer);

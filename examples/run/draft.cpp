@@ -23,7 +23,7 @@ OpenOptions how_to_open(const AnswerVerb& verb) {
   return open;
 }
 
-Model open_draft(const AnswerVerb& verb) {
+Model load_draft(const AnswerVerb& verb) {
   OpenOptions how = how_to_open(verb);
   how.memory_bytes = draft_bytes(verb);
   how.runs = pacer_of(verb);
@@ -33,12 +33,16 @@ Model open_draft(const AnswerVerb& verb) {
 
 }  // namespace
 
+std::unique_ptr<Draft> open_draft(const AnswerVerb& verb, const Model& target) {
+  return verb.draft.empty() ? nullptr : std::make_unique<Draft>(verb, target);
+}
+
 std::uint64_t draft_bytes(const AnswerVerb& verb) {
   return plan_run(gguf::open(verb.draft), question_of(how_to_open(verb))).peak_bytes;
 }
 
 Draft::Draft(const AnswerVerb& verb, const Model& target)
-    : model_(open_draft(verb)),
+    : model_(load_draft(verb)),
       drafter_(model_.transformer(), target.tokenizer().vocabulary().size(), verb.draft_max) {
   const text::Vocabulary &own = model_.tokenizer().vocabulary(), &other = target.tokenizer().vocabulary();
   const auto common = static_cast<TokenId>(std::min(own.size(), other.size()));

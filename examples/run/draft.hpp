@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model of --draft: a small one in memory that drafts tokens of a large one.
+// The model of --draft: a small one in memory that drafts tokens of a large one, and with --draft-answers
+// answers by itself.
 #pragma once
 
 #include "answer_options.hpp"
@@ -8,6 +9,8 @@
 #include "mica/runtime/open.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <string_view>
 
 namespace mica::program {
 
@@ -17,12 +20,20 @@ class Draft {
   /// drafts for.
   Draft(const AnswerVerb& verb, const Model& target);
 
+  [[nodiscard]] Model& model() noexcept { return model_; }
   [[nodiscard]] ModelDrafter<AnyModel>& drafter() noexcept { return drafter_; }
 
  private:
   Model model_;
   ModelDrafter<AnyModel> drafter_;
 };
+
+/// The model of --draft; null without one.
+[[nodiscard]] std::unique_ptr<Draft> open_draft(const AnswerVerb& verb, const Model& target);
+
+/// The error where there is one question alone.
+inline constexpr std::string_view draft_answers_needs_chat =
+    "--draft-answers needs a chat, with a question for each answer; -m FILE asks one model alone";
 
 /// The bytes that it takes of the budget.
 [[nodiscard]] std::uint64_t draft_bytes(const AnswerVerb& verb);

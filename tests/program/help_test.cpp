@@ -34,7 +34,8 @@ std::string right_value(const HelpFlag& flag) {
 }
 
 /// Flags that another one excludes, which comes before them.
-const std::set<std::string> excluded = {"draft", "grammar-file", "json-schema", "json-object", "regex"};
+const std::set<std::string> excluded = {"draft",       "draft-answers", "grammar-file",
+                                        "json-schema", "json-object",   "regex"};
 
 /// A command line with every flag of a verb under every name, each with a value; of flags that exclude each
 /// other the first.

@@ -25,6 +25,8 @@ resident give one token in two seconds. What helps:
   mixtures           a model with experts reads only those of a token
   --draft FILE       a small model of the same vocabulary predicts tokens, and
                      one pass over the disk checks several
+  --draft-answers    the model of --draft answers a chat by itself, and /exact
+                     asks the large one
   a smaller format   Q4_K_M has about half of the bytes of Q8_0
 
 With one sequence the prompt is read in chunks of -b tokens, and each chunk

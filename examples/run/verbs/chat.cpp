@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -29,6 +31,7 @@ constexpr std::string_view help_text =
     "/regen              answer once more        /system TEXT  the system prompt; no TEXT: remove it\n"
     "/show WHAT          stats plan template     /read FILE    send the text of a file\n"
     "/save FILE          write the conversation  \"\"\"           begins and ends text of several lines\n"
+    "/exact TEXT         ask the model of -m, with --draft-answers; no TEXT: the last question once more\n"
     "/set NAME VALUE     temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty\n"
     "                    presence_penalty dry_multiplier dry_base dry_allowed_length dry_penalty_last_n\n"
     "                    top_n_sigma typical xtc_probability xtc_threshold dynatemp_range dynatemp_exp\n"
@@ -81,10 +84,13 @@ class Talk {
       : verb_(verb),
         model_(model),
         conversation_(verb, model, std::move(format)),
-        answerer_(verb, model, conversation_.format().renderer().stop),
+        draft_(open_draft(verb, model)),
+        answerer_(verb, model, draft_.get(), conversation_.format().renderer().stop),
         sampler_(verb.sampler),
         lines_(verb, known_words()) {
-    answerer_.show_timings(verb.verbose);
+    if (verb.draft_answers)
+      drafting_.emplace(verb, draft_->model(), nullptr, conversation_.format().renderer().stop);
+    set_answerers([&](Answerer& one) { one.show_timings(verb.verbose); });
   }
 
   int talk(const std::optional<std::string>& first) {
@@ -113,7 +119,7 @@ class Talk {
       take(*line);
     }
     conversation_.save(answerer_);
-    answerer_.raise_undelivered();
+    asked_->raise_undelivered();
     if (answerer_.halted()) {
       if (code_ != 4) note(verb_, answerer_.halted_text());
       return 4;
@@ -127,11 +133,11 @@ class Talk {
   void greet() const {
     const auto name = model_.document().metadata().get<std::string_view>("general.name");
     const std::string path = std::filesystem::path(model_.document().path()).filename().string();
-    note(verb_,
-         join("mica: ", cell_text(name && !name->empty() ? *name : std::string_view(path)), ", context ",
-              model_.transformer().n_ctx(),
-              " tokens; /help shows the commands, \"\"\" begins and ends text of several lines, Ctrl-D "
-              "leaves"));
+    note(verb_, join("mica: ", cell_text(name && !name->empty() ? *name : std::string_view(path)),
+                     ", context ", model_.transformer().n_ctx(), " tokens; ",
+                     drafting_ ? "answers come from the draft, /exact asks this model; " : "",
+                     "/help shows the commands, \"\"\" begins and ends text of several lines, Ctrl-D "
+                     "leaves"));
   }
 
   /// Text of several lines is always a message: pasted code may begin with a slash.
@@ -147,19 +153,23 @@ class Talk {
   }
   /// After an error the conversation continues without this exchange.
   void say(const std::string& text) {
-    answer([&] { return conversation_.say(text, answerer_); });
+    answer(usual(), [&](Answerer& by) { return conversation_.say(text, by); });
   }
+  /// The answerer of messages: the draft's with --draft-answers.
+  [[nodiscard]] Answerer& usual() noexcept { return drafting_ ? *drafting_ : answerer_; }
   template <class Generate>
-  void answer(Generate&& generate) {
+  void answer(Answerer& by, Generate&& generate) {
+    asked_ = &by;
+    conversation_.set_session(&by == &answerer_ ? nullptr : &draft_->drafter().session());
     try {
-      const int code = generate();
+      const int code = generate(by);
       if (code != 130) keep(code);  // after an interrupt only the answer ends
-      over_ = answerer_.undelivered() || terminated() || answerer_.halted();
-      if (answerer_.result().reason == StopReason::length) {
-        note(verb_, join("mica: stopped after ", answerer_.result().tokens.size(),
+      over_ = by.undelivered() || terminated() || answerer_.halted();
+      if (by.result().reason == StopReason::length) {
+        note(verb_, join("mica: stopped after ", by.result().tokens.size(),
                          " tokens, the limit of -n; /set n -1 removes the limit"));
       }
-      if (answerer_.result().tokens.empty())
+      if (by.result().tokens.empty())
         note(verb_, "mica: no token was sampled: the conversation is as before this message");
       forget_interrupt();
     } catch (const Error& error) {
@@ -195,7 +205,14 @@ class Talk {
                  remaining == 1 ? " message remains" : " messages remain"));
   }
   void regenerate(const std::string&) {
-    answer([&] { return conversation_.regenerate(answerer_); });
+    answer(usual(), [&](Answerer& by) { return conversation_.regenerate(by); });
+  }
+  void exact(const std::string& text) {
+    MICA_CHECK(drafting_, usage,
+               "/exact needs --draft FILE --draft-answers; without them each answer is exact");
+    answer(answerer_, [&](Answerer& by) {
+      return text.empty() ? conversation_.regenerate(by) : conversation_.say(text, by);
+    });
   }
   void system(const std::string& text) {
     conversation_.set_system(text);
@@ -206,6 +223,12 @@ class Talk {
     MICA_CHECK(!path.empty(), usage, "/read needs the name of a file");
     say(read_text(path));
   }
+  /// Changes a setting of the next answers, whichever model gives them.
+  template <class Set>
+  void set_answerers(const Set& set) {
+    set(answerer_);
+    if (drafting_) set(*drafting_);
+  }
   void set(const std::string& setting);
   void set_thinking(std::string_view what);
   void show(const std::string& what);
@@ -215,7 +238,10 @@ class Talk {
   const AnswerVerb& verb_;
   Model& model_;
   Conversation conversation_;
-  Answerer answerer_;
+  const std::unique_ptr<Draft> draft_;
+  Answerer answerer_;                 // of the model of -m
+  std::optional<Answerer> drafting_;  // of the draft, with --draft-answers
+  Answerer* asked_ = &answerer_;      // last
   sample::SamplerOptions sampler_;
   LineInput lines_;
   int code_ = 0;       // of a chat that ends with the messages of a pipe
@@ -231,6 +257,7 @@ std::span<const Talk::Command> Talk::commands() {
   static constexpr Command all[] = {
       {{"/bye", ""}, &Talk::leave},
       {{"/clear", ""}, &Talk::clear},
+      {{"/exact", "TEXT"}, &Talk::exact},
       {{"/exit", ""}, &Talk::leave},
       {{"/help", ""}, &Talk::help},
       {{"/quit", ""}, &Talk::leave},
@@ -280,7 +307,7 @@ void Talk::set_thinking(std::string_view what) {
   } else {
     conversation_.set_thinking(std::nullopt);
   }
-  answerer_.show_thoughts(what == "on" || what == "auto");
+  set_answerers([&](Answerer& one) { one.show_thoughts(what == "on" || what == "auto"); });
   const bool has_effect = conversation_.format().has_thinking_switch() || what == "auto" || what == "hide";
   confirm(join("think is ", what, ", from the next answer on",
                has_effect ? "" : "; the model's template has no switch for it"));
@@ -305,10 +332,10 @@ void Talk::set(const std::string& setting) {
   flag.take(value, Source::flag, join("/set ", name));
   if (is_think) return set_thinking(in_lower_case(value));
   if (name == "n") {
-    answerer_.set_max_tokens(changed);
+    set_answerers([&](Answerer& one) { one.set_max_tokens(changed); });
   } else {
     if (name == "seed") changed.sampler.seed = changed.chosen_seed();
-    answerer_.set_sampler(changed);
+    set_answerers([&](Answerer& one) { one.set_sampler(changed); });
     sampler_ = changed.sampler;
   }
   const bool no_limit = name == "n" && changed.n_predict.value_or(-1) < 0;
@@ -329,8 +356,9 @@ void Talk::show(const std::string& what) {
 }
 
 std::string Talk::stats() {
-  return join(answerer_.timings_line(), "\ncontext ", conversation_.session().tokens().size(), " of ",
-              model_.transformer().n_ctx(), " tokens, ", conversation_.messages().size(), " messages\n");
+  return join(asked_->timings_line(), "\ncontext ", conversation_.session().tokens().size(), " of ",
+              conversation_.session().model().n_ctx(), " tokens, ", conversation_.messages().size(),
+              " messages\n");
 }
 
 void Talk::save(const std::string& path) {
@@ -374,7 +402,9 @@ ChatFormat format_of(const AnswerVerb& verb, const Model& model) {
 
 int answer_once(const AnswerVerb& verb, Model& model, ChatFormat format, const std::string& prompt) {
   Conversation conversation(verb, model, std::move(format));
-  Answerer answerer(verb, model, conversation.format().renderer().stop);
+  MICA_CHECK(!verb.draft_answers, usage, draft_answers_needs_chat);
+  const std::unique_ptr<Draft> draft = open_draft(verb, model);
+  Answerer answerer(verb, model, draft.get(), conversation.format().renderer().stop);
   const int code = conversation.say(prompt, answerer);
   conversation.save(answerer);
   answerer.raise_undelivered();

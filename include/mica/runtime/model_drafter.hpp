@@ -31,6 +31,10 @@ class ModelDrafter {
                " tokens, found ", drafts);
   }
 
+  /// Its session: with the text of the last draft, or of the last answer that was generated on it. An answer
+  /// of the drafting model itself needs no second cache of keys and values then.
+  [[nodiscard]] Session<Model>& session() noexcept { return session_; }
+
   // Required by Drafter
   [[nodiscard]] std::size_t max_drafts() const noexcept { return drafts_; }
   /// No drafts if its context is full or it has no memory, and none after its weights could not be read.

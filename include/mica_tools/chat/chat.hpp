@@ -40,7 +40,7 @@ class Chat {
   /// messages: those before the first answer, such as a system prompt; the session may have their tokens.
   Chat(Session<Model>& session, const Tokenizer& tokenizer, ChatRenderer renderer,
        std::vector<text::Message> messages = {})
-      : session_(session),
+      : session_(&session),
         tokenizer_(tokenizer),
         renderer_(std::move(renderer)),
         messages_(std::move(messages)) {}
@@ -50,8 +50,12 @@ class Chat {
   [[nodiscard]] const std::vector<text::Message>& messages() const noexcept { return messages_; }
   /// Sets the format from the next answer on.
   void set_renderer(ChatRenderer renderer) { renderer_ = std::move(renderer); }
-  /// The session that it was made with.
-  [[nodiscard]] const Session<Model>& session() const noexcept { return session_; }
+  /// The session of the next answer.
+  [[nodiscard]] const Session<Model>& session() const noexcept { return *session_; }
+  /// The next answers are generated on another session, which must outlive the chat. Its model may be another
+  /// one of the same vocabulary, such as a smaller quantisation. What the session lacks of the conversation is
+  /// fed with the next answer.
+  void set_session(Session<Model>& session) noexcept { session_ = &session; }
 
   /// Adds a message of the user and answers it. on_part(ChatPart, std::string_view) gets whole UTF-8
   /// sequences of thoughts, then of the answer; if it returns false, the answer ends as cancelled. The answer
@@ -91,14 +95,14 @@ class Chat {
     std::vector<TokenId> wanted = all;
     leave_out(wanted, shift);
     // Logits come from a token that is fed.
-    const std::size_t stay = session_.rewind_to_common(std::span(wanted).first(wanted.size() - 1));
+    const std::size_t stay = session_->rewind_to_common(std::span(wanted).first(wanted.size() - 1));
     ThoughtSplitter splitter(chat.text);
     const auto give = [&](ChatPart part, std::string_view text) {
       (part == ChatPart::thoughts ? message.thoughts : message.content) += text;
       return static_cast<bool>(on_part(part, text));
     };
     const auto on_text = [&](std::string_view text) { return splitter.take(text, give); };
-    GenerateResult result = generate(session_, std::span<const TokenId>(wanted).subspan(stay), on_text);
+    GenerateResult result = generate(*session_, std::span<const TokenId>(wanted).subspan(stay), on_text);
     splitter.finish(give);
     if (!result.tokens.empty()) messages_.push_back(std::move(message));
     said_ = all;
@@ -171,7 +175,7 @@ class Chat {
   /// earlier shifts removed are left out. Where this is not enough, more are left out, until half of the
   /// context is free.
   void leave_out(std::vector<TokenId>& wanted, const ChatShift& shift) {
-    const std::size_t n_ctx = session_.model().n_ctx(), first = std::min(shift.keep_first, wanted.size());
+    const std::size_t n_ctx = session_->model().n_ctx(), first = std::min(shift.keep_first, wanted.size());
     const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;
     if (static_cast<std::size_t>(differs - wanted.begin()) < first + left_out_) left_out_ = 0;
     const bool has_history =
@@ -183,12 +187,12 @@ class Chat {
   }
   /// tokens: those to feed; the other tokens of the conversation are in the session.
   void check_fits(std::size_t tokens) const {
-    const std::size_t all = session_.tokens().size() + tokens, n_ctx = session_.model().n_ctx();
+    const std::size_t all = session_->tokens().size() + tokens, n_ctx = session_->model().n_ctx();
     MICA_CHECK(all <= n_ctx, limit, "the conversation has ", all, " tokens; the capacity of the context is ",
                n_ctx, "; open the model with a larger n_ctx, shorten the conversation, or use OnFull::shift");
   }
 
-  Session<Model>& session_;
+  Session<Model>* session_;
   const Tokenizer& tokenizer_;
   ChatRenderer renderer_;
   std::vector<text::Message> messages_;
