@@ -15,11 +15,11 @@
 namespace mica::test::exact_test {
 namespace {
 
-/// Two models of other weights and the same vocabulary.
+/// A model, and a quantisation of it.
 struct TwoModels {
   TwoModels() {
-    REQUIRE(mica({"synth", "stories-260k", "F32", one, "--seed", "1", "-q"}).code == 0);
-    REQUIRE(mica({"synth", "stories-260k", "F32", other, "--seed", "2", "-q"}).code == 0);
+    REQUIRE(mica({"synth", "stories-15m", "F16", one, "-q"}).code == 0);
+    REQUIRE(mica({"synth", "stories-15m", "Q4_0", other, "-q"}).code == 0);
   }
   TemporaryFolder folder;
   std::string one = folder.path("one.gguf"), other = folder.path("other.gguf");

@@ -78,7 +78,7 @@ struct Place {
   /// Names of blobs that do not end in digits of a sum.
   [[nodiscard]] std::vector<std::string> leftovers() const {
     std::vector<std::string> names;
-    for (const std::string& name : hub::detail::names_in(cache().repo_folder("org/model") + "/blobs")) {
+    for (const std::string& name : io::detail::names_in(cache().repo_folder("org/model") + "/blobs")) {
       if (name.size() != 64) names.push_back(name);
     }
     return names;

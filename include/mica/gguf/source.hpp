@@ -36,10 +36,14 @@ class RangeReader {
     return next_of_file(had);
   }
 
-  /// For cheap bytes: a size that grows fourfold, so that little is copied.
+  /// For cheap bytes: a size that grows with them, so that little is copied, and little is read in vain.
   [[nodiscard]] static std::uint64_t next_of_file(std::uint64_t had) noexcept {
-    return std::max(3 * had, std::uint64_t{256} << 10);
+    return std::max(had / 4, std::clamp(3 * had, first_of_file, most_in_vain));
   }
+
+  /// What next_of_file() recommends first, and at most for small headers.
+  static constexpr std::uint64_t first_of_file = std::uint64_t{256} << 10;
+  static constexpr std::uint64_t most_in_vain = std::uint64_t{4} << 20;
 };
 
 /// One file of a model. Thread-safe unless a RangeReader reads it; move-only.

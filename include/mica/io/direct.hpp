@@ -85,10 +85,7 @@ class DirectReader {
     while (!to.empty()) {
       const std::span<std::byte> part = to.first(std::min(to.size(), block_bytes));
       file_.read_at(offset, part);
-#ifdef POSIX_FADV_DONTNEED
-      ::posix_fadvise(file_.descriptor(), static_cast<::off_t>(offset), static_cast<::off_t>(part.size()),
-                      POSIX_FADV_DONTNEED);
-#endif
+      file_.forget(offset, part.size());
       offset += part.size();
       to = to.subspan(part.size());
     }

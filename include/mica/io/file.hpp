@@ -70,6 +70,14 @@ class File {
           to.size() - got, " of ", to.size(), " bytes before the end of the requested range");
   }
 
+  /// Pages of a range that no process maps leave the page cache, where they count towards a control group.
+  void forget([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t count) const noexcept {
+#ifdef POSIX_FADV_DONTNEED
+    static_cast<void>(::posix_fadvise(fd_.get(), static_cast<::off_t>(offset), static_cast<::off_t>(count),
+                                      POSIX_FADV_DONTNEED));
+#endif
+  }
+
   /// Raises ErrorCode::file when the file was written to or cut since it was opened. Cost: one system call.
   void check_unchanged() const {
     struct ::stat status {};

@@ -67,16 +67,13 @@ class Mapping {
   }
   /// Releases the memory of a range: pages that no other process maps leave the page cache too. The next
   /// access reads them again. `file` is the mapped one. Requires offset + count <= bytes().size().
-  void forget([[maybe_unused]] const File& file, std::size_t offset, std::size_t count) const noexcept {
+  void forget(const File& file, std::size_t offset, std::size_t count) const noexcept {
     MICA_ASSERT(offset <= bytes_.size() && count <= bytes_.size() - offset);
     if (count == 0) return;
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const std::size_t start = offset / page * page, end = (offset + count + page - 1) / page * page;
     ::madvise(bytes_.data() + start, std::min(end, bytes_.size()) - start, MADV_DONTNEED);
-#ifdef POSIX_FADV_DONTNEED
-    ::posix_fadvise(file.descriptor(), static_cast<::off_t>(start), static_cast<::off_t>(end - start),
-                    POSIX_FADV_DONTNEED);
-#endif
+    file.forget(start, end - start);
   }
 
  private:
