@@ -35,6 +35,8 @@ std::string without_slashes(const std::string& folder) {
   return folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
 }
 
+bool is_gguf(const std::string& name) { return name.ends_with(".gguf"); }
+
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 }  // namespace
@@ -45,7 +47,7 @@ void for_each_model_of(const Verb& verb, const std::string& folder,
   bool some = false;
   for (const std::string& name : io::detail::names_in(path)) {
     const auto shard = gguf::ShardName::parse(name);
-    if (!name.ends_with(".gguf") || (shard && shard->number != 1)) continue;
+    if (!is_gguf(name) || (shard && shard->number != 1)) continue;
     some = true;
     try {
       use(gguf::open(join(path, "/", name)));
@@ -58,7 +60,10 @@ void for_each_model_of(const Verb& verb, const std::string& folder,
 
 bool is_model_folder(const std::string& path) {
   std::error_code error;
-  return std::filesystem::is_directory(path, error) && !gguf::is_packed_folder(path);
+  if (!std::filesystem::is_directory(path, error) || gguf::is_packed_folder(path)) return false;
+  if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error)) return true;
+  const auto names = io::detail::names_in(without_slashes(path));
+  return std::any_of(names.begin(), names.end(), is_gguf);
 }
 
 std::string best_of_folder(const Verb& verb, const std::string& folder, std::uint64_t budget,

@@ -18,7 +18,7 @@ namespace mica::program {
 void for_each_model_of(const Verb& verb, const std::string& folder,
                        const std::function<void(gguf::Document)>& use);
 
-/// Whether a path is a folder, and no packed model.
+/// Whether a path is a folder, and neither a packed model nor a folder of safetensors alone.
 [[nodiscard]] bool is_model_folder(const std::string& path);
 
 /// The path of the best file, with a note that says why. budget: bytes of memory; n_ctx: tokens, 0: those of

@@ -3,8 +3,10 @@
 #include "mica/gguf/reader.hpp"
 
 #include "gguf/sample_file.hpp"
+#include "io/pages.hpp"
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace mica::test::reader_test {
 namespace {
@@ -255,6 +257,19 @@ TEST_CASE("a header larger than the first read is read on, and its document keep
 TEST_CASE("a file without tensors needs no data and no padding") {
   const RawHeader header = RawHeader(0, 1).pair("k", 1);
   CHECK(gguf::parse(header.bytes(), "vocabulary.gguf").tensors().empty());
+}
+
+TEST_CASE("a header leaves the page cache when it is read") {
+  gguf::Writer writer(32);
+  writer.set("a.long.text", std::string(std::size_t{1} << 20, 'x'));
+  const TemporaryFolder folder;
+  const std::string path = folder.path("m.gguf");
+  writer.write(path);
+  const io::File file = io::File::open(path);
+  ::fsync(file.descriptor());
+  const Document document = gguf::open(path);
+  CHECK(document.header_bytes() > std::uint64_t{1} << 20);
+  CHECK(pages_there(io::Mapping(file, io::MapAdvice::scattered)) == 0);
 }
 
 }  // namespace

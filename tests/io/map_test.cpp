@@ -2,12 +2,12 @@
 
 #include "mica/io/map.hpp"
 
+#include "io/pages.hpp"
 #include "io/temporary_folder.hpp"
 #include "shared.hpp"
 
 #include <algorithm>
 #include <vector>
-#include <sys/mman.h>
 #include <unistd.h>
 
 namespace mica::test::map_test {
@@ -26,14 +26,6 @@ TEST_CASE("a mapping shows the bytes of the file under every advice") {
     mapping.prefetch(1, 5000);
     mapping.prefetch(bytes.size(), 0);
   }
-}
-
-/// Pages of a mapping that are in memory.
-std::size_t pages_there(const io::Mapping& mapping) {
-  std::vector<unsigned char> there(mapping.bytes().size() / 4096);
-  auto* const at = const_cast<std::byte*>(mapping.bytes().data());
-  REQUIRE(::mincore(at, mapping.bytes().size(), there.data()) == 0);
-  return static_cast<std::size_t>(std::ranges::count_if(there, [](unsigned char p) { return (p & 1) != 0; }));
 }
 
 TEST_CASE("scattered pages come alone, and what is forgotten leaves memory") {

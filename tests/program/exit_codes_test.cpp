@@ -182,7 +182,7 @@ TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
   const std::string model = story_model();
   if (model.empty()) return;
   const auto complete = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"complete", model, "x", "-n", "1", "-t", "1", "--memory", "9800K"};
+    std::vector<std::string> words = {"complete", model, "x", "-n", "1", "-t", "1", "--memory", "12872K"};
     words.insert(words.end(), more.begin(), more.end());
     return mica(words);
   };
@@ -193,23 +193,23 @@ TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
   CHECK(ran.code == 4);
   CHECK(ran.out.empty());
   CHECK(has(ran.err, "needs "));
-  CHECK(has(ran.err, ", budget 9.6 MiB (weights "));
+  CHECK(has(ran.err, ", budget 12.6 MiB (weights "));
   REQUIRE(has(ran.err, "Fits with -c "));
   const std::string n = ran.err.substr(ran.err.find("-c ") + 3);
   CHECK(fixed(n.substr(0, n.find_first_not_of("0123456789"))).code == 0);
   const Ran gave_way = complete({});  // what nobody asked for gives way
   CHECK(gave_way.code == 0);
-  CHECK(has(gave_way.err, "mica: to fit 9.6 MiB: "));
-  CHECK(mica({"plan", model, "--memory", "9000K"}).code == 4);
+  CHECK(has(gave_way.err, "mica: to fit 12.6 MiB: "));
+  CHECK(mica({"plan", model, "--memory", "12072K"}).code == 4);
   CHECK(mica({"plan", model, "--memory", "1G"}).code == 0);
   CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "The minimum is --memory "));
 }
 
 TEST_CASE("the line of what changes to fit leaves out a context that stays") {
   const Ran ran =
-      mica({"complete", MICA_SOURCE "/examples/models/fairy.gguf", "x", "-n", "1", "--memory", "14MiB"});
+      mica({"complete", MICA_SOURCE "/examples/models/fairy.gguf", "x", "-n", "1", "--memory", "17MiB"});
   CHECK(ran.code == 0);
-  CHECK_MESSAGE(has(ran.err, "mica: to fit 14.0 MiB: weights streamed ("), ran.err);
+  CHECK_MESSAGE(has(ran.err, "mica: to fit 17.0 MiB: weights streamed ("), ran.err);
 }
 
 TEST_CASE("an architecture that is not here ends with 5 and names those that are") {

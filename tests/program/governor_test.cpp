@@ -44,7 +44,7 @@ TEST_CASE("a neighbour takes memory beside a run, which gives way and writes wha
   CHECK(beside.out == alone.out);
   CHECK(has(beside.err, "mica: governor: "));
   CHECK(has(beside.err, " left of the control group"));
-  CHECK(has(beside.err, ": weights in memory "));
+  CHECK(has(beside.err, " of weights left memory at once"));
 }
 
 TEST_CASE("what --governor and --pace take") {

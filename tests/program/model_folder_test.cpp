@@ -10,8 +10,8 @@ namespace mica::test::model_folder_test {
 
 TEST_CASE("of a folder the file runs that fits best, and the line says why") {
   const TemporaryFolder folder;
-  REQUIRE(mica({"synth", "stories-15m", "F16", folder.path("large.gguf"), "-q"}).code == 0);
-  REQUIRE(mica({"synth", "stories-15m", "Q8_0", folder.path("small.gguf"), "-q"}).code == 0);
+  REQUIRE(mica({"synth", "stories-15m", "Q8_0", folder.path("large.gguf"), "-q"}).code == 0);
+  REQUIRE(mica({"synth", "stories-15m", "Q4_0", folder.path("small.gguf"), "-q"}).code == 0);
   folder.file("notes.txt", "no model");
   const auto complete = [&](const std::string& memory) {
     return mica({"complete", folder.path("") + "/", "-p", "Once", "-n", "3", "-c", "64", "--memory", memory});
@@ -20,7 +20,7 @@ TEST_CASE("of a folder the file runs that fits best, and the line says why") {
   REQUIRE_MESSAGE(roomy.code == 0, roomy.err);
   CHECK(has(roomy.err, ": large.gguf: quick, "));
   CHECK(has(roomy.err, "; then small.gguf: quick, "));
-  const Ran tight = complete("45MiB");
+  const Ran tight = complete("36MiB");
   REQUIRE_MESSAGE(tight.code == 0, tight.err);
   CHECK(has(tight.err, ": small.gguf: "));
   const Ran none = complete("3MiB");

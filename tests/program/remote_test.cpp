@@ -90,7 +90,9 @@ TEST_CASE("a plan of a URL is that of the file") {
     const Ran here = mica(Words{"plan", path} + words);
     CHECK(there.code == 0);
     CHECK(here.code == 0);
-    CHECK(there.out == here.out);
+    std::string said = here.out;  // its advice may have commands with the name of the file
+    for (std::size_t at; (at = said.find(path)) != std::string::npos;) said.replace(at, path.size(), "MODEL");
+    CHECK(there.out == said);
     CHECK(there.err.empty());
   }
   CHECK(server.sent() < 3 * 20'000'000u);

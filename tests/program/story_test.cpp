@@ -41,7 +41,7 @@ TEST_CASE("a greedy story from nothing is the known one to the byte, under every
                                        {"--kv", "contiguous"},
                                        {"--weights", "resident"},
                                        {"--weights", "streamed"},
-                                       {"--weights", "streamed", "--memory", "12MiB", "-c", "256"},
+                                       {"--weights", "streamed", "--memory", "15MiB", "-c", "256"},
                                        {"--chunk", "1"},
                                        {"--chunk", "7"},
                                        {"--speculate", "ngram"},

@@ -10,7 +10,6 @@
 #include "mica/gguf/source.hpp"
 #include "mica/gguf/tensor_info.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -118,15 +117,6 @@ class Document {
   [[nodiscard]] std::uint32_t alignment() const noexcept { return header_.alignment; }
   [[nodiscard]] std::uint64_t data_offset() const noexcept { return header_.data_offset; }
   [[nodiscard]] std::uint64_t header_bytes() const noexcept { return header_.bytes; }
-
-  /// Drops what was read of files for their headers from the page cache, where it counts towards a control
-  /// group. Weights that are read past the cache have nothing there; mapped ones are read again.
-  void forget_headers() const noexcept {
-    const std::uint64_t read = header_.bytes + std::max(RangeReader::most_in_vain, header_.bytes / 4);
-    for (const Source& source : sources_) {
-      if (source.file() != nullptr) source.file()->forget(0, read);
-    }
-  }
 
   /// Bytes this object keeps in memory, for a ledger.
   [[nodiscard]] std::size_t resident_bytes() const noexcept {

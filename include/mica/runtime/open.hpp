@@ -197,12 +197,6 @@ template <class Families, class Formats>
   return options.ledger ? options.ledger : std::make_shared<budget::Ledger>(budget_of(document, options));
 }
 
-/// Its headers are read by now, and their pages would count towards a control group.
-[[nodiscard]] inline gguf::Document without_cached_headers(gguf::Document document) {
-  document.forget_headers();
-  return document;
-}
-
 /// Bytes of the process that the ledger does not have yet: its first model has booked those of any process.
 [[nodiscard]] inline std::uint64_t process_to_book(const gguf::Document& document,
                                                    const budget::Ledger& ledger) {
@@ -224,7 +218,7 @@ template <class Families, class Formats>
 
 template <class Families, class Formats>
 BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptions& options)
-    : document(detail::without_cached_headers(std::move(file))),
+    : document(std::move(file)),
       ledger(detail::ledger_of(document, options)),
       process(detail::book_or_raise(document, *ledger, budget::Account::process,
                                     detail::process_to_book(document, *ledger))),

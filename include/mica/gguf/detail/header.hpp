@@ -58,6 +58,8 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, std::span<co
     const std::uint64_t wanted = std::max(count, had + source.next_bytes(had));
     owned.resize(static_cast<std::size_t>(std::min({wanted, source.size(), max_header_bytes})));
     source.read_at(had, {owned.data() + had, owned.size() - had});
+    // Its pages in the page cache would count towards a control group.
+    if (source.file() != nullptr) source.file()->forget(had, owned.size() - had);
     return {owned.data(), owned.size()};
   };
   SpanReader reader = source.in_memory() ? SpanReader(source.path(), source.memory())
