@@ -97,6 +97,8 @@ class BasicTransformer {
 
   /// Whether this is a plan: everything is booked, nothing is read or computed.
   static constexpr bool dry = Allocator::dry;
+  /// Whether the executor leaves out tasks of a step that was halted (exec::Observed).
+  static constexpr bool skips = requires(Executor & executor) { executor.skip(true); };
 
   /// Opens the weights of a document. Document and executor outlive the model.
   /// Raises mica::Error when the file lacks something, or the budget refuses.
@@ -153,14 +155,15 @@ class BasicTransformer {
   }
   /// From any thread: the step that runs ends with no_memory, as do further ones; its cache is then as after
   /// read_failed, and memory that streamed weights passed through is freed. Logits are empty. With an
-  /// executor that skips (exec::Observed) it ends after the run of the executor, with others after the layer.
+  /// executor that skips it ends after the tasks that run, with others after the layer.
   /// False: steps run again.
   void halt(bool halted) noexcept {
     std::atomic_ref(halted_).store(halted, std::memory_order_release);
-    if constexpr (requires { executor_->skip(halted); }) executor_->skip(halted);
+    if constexpr (skips) executor_->skip(halted);
   }
-  /// The longest time of a layer in this step and the one before it, with the reading of its weights: halt()
-  /// may have to wait as long. 0: no step was run. From any thread.
+  /// The longest time in this step and the one before it that halt() would have had to wait for a layer: while
+  /// its weights are read, and unless the executor skips, while it is computed. Experts are read in between, so
+  /// that with them it is the whole layer too. 0: no step was run. From any thread.
   [[nodiscard]] std::chrono::microseconds layer_time() noexcept {
     const auto time = [&](std::int64_t& us) { return std::atomic_ref(us).load(std::memory_order_relaxed); };
     return std::chrono::microseconds(std::max(time(slowest_us_[0]), time(slowest_us_[1])));
@@ -373,15 +376,18 @@ class BasicTransformer {
   [[nodiscard]] bool run_layer(Step& step, std::size_t i) noexcept {
     const auto begin = std::chrono::steady_clock::now();
     if (is_halted() || !pager_.acquire(i + 1)) return false;
+    const bool ends_soon = skips && weights_.largest_mixture() == 0;
+    if (ends_soon) note_layer_time(std::chrono::steady_clock::now() - begin);
     pager_.prefetch(i + 2);
     const bool read = step.run_layer(i);
     pager_.release(i + 1);
-    const auto time =
-        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
-    std::atomic_ref slowest(slowest_us_[step_count_ % 2]);
-    if (time.count() > slowest.load(std::memory_order_relaxed))
-      slowest.store(time.count(), std::memory_order_relaxed);
+    if (!ends_soon) note_layer_time(std::chrono::steady_clock::now() - begin);
     return read;
+  }
+  void note_layer_time(std::chrono::steady_clock::duration time) noexcept {
+    const std::int64_t us = 1 + std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+    std::atomic_ref slowest(slowest_us_[step_count_ % 2]);
+    if (us > slowest.load(std::memory_order_relaxed)) slowest.store(us, std::memory_order_relaxed);
   }
   [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(std::memory_order_acquire); }
   template <class Use>
