@@ -496,9 +496,10 @@ int BenchVerb::run() {
   for (const Test& test : tests) needed = std::max(needed, test.n_depth + test.n_prompt + test.n_gen);
   if (n_ctx == 0) n_ctx = needed;
   MICA_CHECK(n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ", n_ctx);
-  MICA_CHECK(parallel <= chunk, usage, "bench: ", parallel, " sequences do not fit into steps of ", chunk,
-             " tokens; use a larger --chunk");
   Model model = open_model(*this, parallel, sequences_of(tests));
+  const std::size_t most = model.transformer().chunk();
+  MICA_CHECK(parallel <= most, usage, "bench: ", parallel, " sequences do not fit into steps of ", most,
+             " tokens; use a larger --chunk, -c or --evict");
   const Subject subject = subject_of(model);
   Bench bench(*this, model, tests.size());
   Printer printer(*this, subject);
