@@ -3,18 +3,20 @@
 """Plans beside runs, for configurations that are drawn at random from a seed.
 
 usage: bench/plan/configurations.py [--count 40] [--seed 1] [--rows 3,17] [--rounds 3] [--lock FILE]
-                                    [--machine FILE] [--folder DIR] [--json FILE]
+                                    [--machine FILE] [--headers DIR] [--again FILE] [--json FILE]
 
 The machine is measured (mica doctor --measure) into a cache folder of this script's own. Then, for each
 configuration: a file of a published shape with fewer layers, experts or entries of the vocabulary (mica
 synth), `mica plan --json`, and two runs of `mica bench`. One reads a prompt, the other one decodes at the end
 of the full context, with the planned number of sequences. Compared are the bytes of all accounts with the
 peak of the run's ledger and with its peak resident memory, and both speeds with the medians of the rounds.
---lock FILE: each measurement holds this lock, so that several programs can share a machine. --machine FILE:
-the measurement of an earlier run. Standard library only.
+
+--lock FILE: this lock is held while something is measured, for two minutes at a time, so that programs can
+share a machine. --machine FILE: the measurement of an earlier run, or the place for that of this one.
+--headers DIR: keeps the files with holes in place of the weights. --again FILE: the runs of an earlier result,
+whose files have been kept, are compared with new plans. Standard library only.
 """
 import argparse
-import contextlib
 import fcntl
 import json
 import os
@@ -24,13 +26,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import peers  # noqa: E402
 
 MICA = str(peers.ROOT / "build/release/mica")
 MIB = 1 << 20
-BYTES_OFF, SPEED_OFF = 0.02, 0.15  # deviations that count as outside
+HEADER_BYTES = 32 * MIB  # at most
+TURN_SECONDS = 120  # for which a lock is held
+LIMITS = {"ledger_off": 0.02, "resident_off": 0.02, "prefill_off": 0.15, "decode_off": 0.15}
 
 # The shape, the flags that make it small enough, and what it stands for.
 SHAPES = [
@@ -57,37 +62,52 @@ def drawn(seed, index):
     choose = random.Random(f"{seed}/{index}")
     shape, smaller, kind = SHAPES[index % len(SHAPES)]
     n_ctx = choose.choice([256, 512, 768, 1024, 1536, 2048])
+    parallel = choose.choice([1, 1, 2, 4]) if n_ctx <= 1024 else 1
     key = choose.choice(["f16", "f16", "q8_0", "q4_0"])
-    flags = ["-c", str(n_ctx), "--chunk", str(choose.choice([64, 128, 256, 512, 512])), "-ctk", key, "-ctv",
-             choose.choice([key, "q8_0"])]
-    flags += ["--kv", choose.choice(["segmented", "segmented", "contiguous", "paged"])]
+    # Sequences of a bench share the pages of their common beginning, which a plan counts for each.
+    storage = choose.choice(["segmented", "segmented", "contiguous", "paged"] if parallel == 1 else
+                            ["segmented", "contiguous"])
     weights = choose.choice(["resident", "resident", "resident", "mapped", "streamed"])
-    flags += ["--weights", weights]
+    flags = ["-c", str(n_ctx), "--chunk", str(choose.choice([64, 128, 256, 512, 512])), "-ctk", key, "-ctv",
+             choose.choice([key, "q8_0"]), "--kv", storage, "--weights", weights, "-np", str(parallel)]
     if n_ctx >= 1024 and choose.random() < 0.4:
         flags += ["--evict", f"sinks:{choose.choice([256, 384, 512])}"]
-    parallel = choose.choice([1, 1, 2, 4]) if n_ctx <= 1024 else 1
-    flags += ["-np", str(parallel)]
     return {"shape": shape, "smaller": smaller, "kind": kind, "type": choose.choice(TYPES), "n_ctx": n_ctx,
             "parallel": parallel, "flags": flags, "streamed_part": choose.choice([0.5, 0.65, 0.8]),
             "streamed": weights == "streamed"}
 
 
-class Program:
-    """mica with a cache folder of its own, in which nothing is learnt."""
+class Turns:
+    """Holds a lock for some time, so that other programs have the machine in turns."""
 
-    def __init__(self, folder, lock):
-        self.folder, self.lock = folder, lock
+    def __init__(self, path):
+        self.file = open(path, "a") if path else None
+        self.since = None
+
+    def begin(self):
+        """Called before a measurement: it waits for the lock where it is not held, or was held too long."""
+        if self.file is None:
+            return
+        if self.since and time.monotonic() - self.since > TURN_SECONDS:
+            self.end()
+            time.sleep(0.2)
+        if self.since is None:
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+            self.since = time.monotonic()
+
+    def end(self):
+        if self.since is not None:
+            fcntl.flock(self.file, fcntl.LOCK_UN)
+            self.since = None
+
+
+class Program:
+    """mica with a cache folder of its own, in which nothing is learnt from run to run."""
+
+    def __init__(self, folder):
+        self.folder = folder
         self.kept = folder / "mica/machine.json"
         self.machine = None
-
-    @contextlib.contextmanager
-    def alone(self):
-        if not self.lock:
-            yield
-            return
-        with open(self.lock, "a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
     def run(self, *words, codes=(0,)):
         if self.machine:
@@ -99,91 +119,90 @@ class Program:
             raise RuntimeError(f"mica {' '.join(words)}: {done.stderr.strip()[-300:]}")
         return done.stdout
 
-    def measure(self, kept):
-        """The machine, or what an earlier run measured of it."""
+    def measure(self, kept, model):
+        """The machine and the disk of a model, or what an earlier run measured."""
         if kept and kept.exists():
             self.machine = kept.read_text()
             return
-        with self.alone():
-            self.run("doctor", "--measure", "--json")
+        self.run("doctor", str(model), "--measure", "--json")
         self.machine = self.kept.read_text()
         if kept:
             kept.write_text(self.machine)
 
-    def measure_disk(self, model):
-        """The disk of the models, which is a part of the machine."""
-        machine = json.loads(self.machine)
-        if machine.get("disks"):
-            return
-        with self.alone():
-            self.run("doctor", model, "--measure", "--json")
-        machine["disks"] = json.loads(self.kept.read_text())["disks"]
-        self.machine = json.dumps(machine)
-
     def plan(self, model, flags):
-        return json.loads(self.run("plan", model, "--json", *flags, codes=(0, 4)))
+        return json.loads(self.run("plan", str(model), "--json", *flags, codes=(0, 4)))
 
     def bench(self, model, rounds, flags):
-        return json.loads(self.run("bench", model, "-r", str(rounds), "-o", "json", *flags))[0]
+        return json.loads(self.run("bench", str(model), "-r", str(rounds), "-o", "json", *flags))[0]
 
 
-def write_model(program, row, folder):
-    path = folder / f"{row['shape']}-{row['type']}.gguf"
-    with program.alone():
-        program.run("synth", row["shape"], row["type"], str(path), *row["smaller"])
-    return path
+def make_holes(path):
+    """Only the header stays on the disk."""
+    size = path.stat().st_size
+    with open(path, "r+b") as file:
+        file.truncate(min(size, HEADER_BYTES))
+        file.truncate(size)
 
 
-def off(planned, measured):
-    return planned / measured - 1 if measured else None
-
-
-def compare(program, row, model, rounds):
-    """The row with what was planned and what was found."""
+def set_budget(program, row, model):
+    """A part of what resident weights take."""
     if row["streamed"]:
         resident = [word if word != "streamed" else "resident" for word in row["flags"]]
         whole = program.plan(model, resident)["peak_bytes"]
         row["flags"] += ["--memory", str(int(whole * row["streamed_part"]))]
-    plan = program.plan(model, row["flags"])
-    n_ctx, gen = row["n_ctx"], 8 if row["streamed"] else 24
-    with program.alone():
-        prompt = program.bench(model, rounds, ["-p", str(min(n_ctx, 512)), "-n", "0", *row["flags"]])
-        answer = program.bench(model, rounds,
-                               ["-p", "0", "-n", str(gen), "-d", str(n_ctx - gen), *row["flags"]])
-    speed = plan["speed"]
-    row |= {
-        "model_bytes": plan["weight_bytes"],
-        "planned_bytes": plan["peak_bytes"],
+
+
+def measured(program, row, model, rounds):
+    n_ctx, tokens = row["n_ctx"], 6 if row["streamed"] else 20
+    prompt = program.bench(model, rounds, ["-p", str(min(n_ctx, 512)), "-n", "0", *row["flags"]])
+    answer = program.bench(model, rounds,
+                           ["-p", "0", "-n", str(tokens), "-d", str(n_ctx - tokens), *row["flags"]])
+    return {
         "ledger_bytes": answer["ledger_peak_bytes"],
         "resident_bytes": answer["peak_bytes"],
-        "planned_prefill": speed["prefill_per_second"],
         "prefill": statistics.median(prompt["samples_ts"]),
-        "planned_decode": speed["decode_per_second_full"],
         "decode": statistics.median(answer["samples_ts"]),
     }
-    row["ledger_off"] = off(row["planned_bytes"], row["ledger_bytes"])
-    row["resident_off"] = off(row["planned_bytes"], row["resident_bytes"])
-    row["prefill_off"] = off(row["planned_prefill"], row["prefill"])
-    row["decode_off"] = off(row["planned_decode"], row["decode"])
-    return row
 
 
-def report(index, row):
-    cells = [f"{100 * row[name]:+6.1f}%" for name in ("ledger_off", "resident_off", "prefill_off", "decode_off")]
-    print(f"{index:3} {row['shape']:16} {row['type']:7} {row['planned_bytes'] / MIB:7.1f} MiB {' '.join(cells)}"
-          f"  pp {row['prefill']:7.1f} tg {row['decode']:6.1f}  {' '.join(row['flags'])}", flush=True)
+def compare(program, row, model):
+    """Adds the plan to a measured row."""
+    plan = program.plan(model, row["flags"])
+    row |= {
+        "weight_bytes": plan["weight_bytes"],
+        "planned_bytes": plan["peak_bytes"],
+        "planned_prefill": plan["speed"]["prefill_per_second"],
+        "planned_decode": plan["speed"]["decode_per_second_full"],
+    }
+    row["ledger_off"] = row["planned_bytes"] / row["ledger_bytes"] - 1
+    row["resident_off"] = row["planned_bytes"] / row["resident_bytes"] - 1
+    row["prefill_off"] = row["planned_prefill"] / row["prefill"] - 1
+    row["decode_off"] = row["planned_decode"] / row["decode"] - 1
+
+
+def report(row):
+    cells = [f"{100 * row[name]:+7.1f}{'*' if abs(row[name]) > limit else ' '}"
+             for name, limit in LIMITS.items()]
+    print(f"{row['row']:3} {row['shape']:16} {row['type']:7} {row['planned_bytes'] / MIB:7.1f} "
+          f"{' '.join(cells)} {row['prefill']:8.1f} {row['decode']:7.1f}  {' '.join(row['flags'])}", flush=True)
 
 
 def summary(rows):
-    """How many rows are outside, for each figure."""
-    limits = {"ledger_off": BYTES_OFF, "resident_off": BYTES_OFF, "prefill_off": SPEED_OFF,
-              "decode_off": SPEED_OFF}
-    counts = {name: sum(abs(row[name]) > limit for row in rows) for name, limit in limits.items()}
-    worst = {name: max((abs(row[name]) for row in rows), default=0) for name in limits}
-    for name, limit in limits.items():
-        print(f"{name:13} outside {100 * limit:.0f} %: {counts[name]} of {len(rows)}, at most "
-              f"{100 * worst[name]:.1f} %")
-    return {"outside": counts, "largest": worst}
+    """How many rows are outside of each limit, and the largest deviation."""
+    result = {}
+    for name, limit in LIMITS.items():
+        outside = [row["row"] for row in rows if abs(row[name]) > limit]
+        largest = max((abs(row[name]) for row in rows), default=0)
+        result[name] = {"limit": limit, "outside": outside, "largest": largest}
+        print(f"{name:13} outside {100 * limit:.0f} %: {len(outside)} of {len(rows)}, at most "
+              f"{100 * largest:.1f} %")
+    return result
+
+
+def rows_of(options):
+    if options.again:
+        return json.loads(options.again.read_text())["rows"]
+    return [{"row": index, **drawn(options.seed, index)} for index in options.rows or range(options.count)]
 
 
 def main():
@@ -195,32 +214,44 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--lock")
     parser.add_argument("--machine", type=pathlib.Path)
-    parser.add_argument("--folder", help="where models are written for a while")
+    parser.add_argument("--headers", type=pathlib.Path)
+    parser.add_argument("--again", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    rows, failed = [], []
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = pathlib.Path(name)
-        program = Program(folder, options.lock)
-        program.measure(options.machine)
-        print("row shape            type       planned  ledger resident prefill decode")
-        for index in options.rows or range(options.count):
-            row = drawn(options.seed, index)
-            model = write_model(program, row, folder)
+    rows, failed, turns = [], [], Turns(options.lock)
+    with tempfile.TemporaryDirectory() as name:
+        folder = options.headers or pathlib.Path(name)
+        program = Program(pathlib.Path(name))
+        print("row shape            type    planned  ledger resident prefill  decode   found: prompts  decode\n"
+              "                                MiB       %       %       %       %             tokens a second")
+        for row in rows_of(options):
+            model = folder / f"{row['row']}.gguf"
             try:
-                program.measure_disk(str(model))
-                rows.append({"row": index, **compare(program, row, str(model), options.rounds)})
-                report(index, rows[-1])
-            except (RuntimeError, KeyError) as error:
-                failed.append({"row": index, "error": str(error)})
-                print(f"{index:3} {row['shape']:16} {' '.join(row['flags'])}: {error!r}", flush=True)
-            model.unlink()
+                if not options.again:
+                    turns.begin()
+                    program.run("synth", row["shape"], row["type"], str(model), *row["smaller"])
+                if not program.machine:
+                    program.measure(options.machine, model)
+                if not options.again:
+                    set_budget(program, row, model)
+                    row |= measured(program, row, model, options.rounds)
+                    if options.headers:
+                        make_holes(model)
+                compare(program, row, model)
+                rows.append(row)
+                report(row)
+            except RuntimeError as error:
+                failed.append({"row": row["row"], "error": str(error)})
+                print(f"{row['row']:3} {row['shape']:16} {' '.join(row['flags'])}: {error}", flush=True)
+            if not options.headers:
+                model.unlink(missing_ok=True)
+        turns.end()
     result = summary(rows)
     if options.json:
-        options.json.write_text(json.dumps({
-            "machine": peers.cpu_name(),
-            "command": f"bench/plan/configurations.py --count {options.count} --seed {options.seed} --rounds "
-                       f"{options.rounds}", **result, "failed": failed, "rows": rows}, indent=1) + "\n")
+        command = f"bench/plan/configurations.py --count {options.count} --seed {options.seed} --rounds " \
+                  f"{options.rounds}"
+        options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": command, "result": result,
+                                            "failed": failed, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ TEST_CASE("a token of Llama 3.2 1B reads its matrices, the head, and the keys an
   // Norms and frequencies of the rotation are floats, and no products.
   CHECK(work.weights.at(format::F32::id).decode_bytes == 33 * 2048 * 4);
   CHECK(work.weights.at(format::F32::id).prefill_macs == 0);
-  CHECK(work.kv_element == "F16");
+  CHECK(work.keys.element == "F16");
+  CHECK(work.values.number_bytes == 2);
   CHECK(work.kv_bytes == 16.0 * 1000 * 2 * 512 * 2);
   CHECK(work.attention_macs == 16.0 * 1000 * 2 * 2048);
   CHECK(work_of(document, kv::Element::q8_0, 1000).kv_bytes == 16.0 * 1000 * 8 * 2 * (64 + 2));
@@ -78,9 +79,8 @@ plan::Work simple_work() {
   work.tokens = 1024;
   work.weights[format::Q4_K::id] = {.decode_bytes = 8e9 * 144 / 256, .decode_macs = 8e9, .prefill_macs = 7e9};
   work.weights[format::Q6_K::id] = {.decode_bytes = 1e9 * 210 / 256, .decode_macs = 1e9, .prefill_macs = 1e9};
-  work.kv_element = "F16";
+  work.keys = work.values = {"F16", 2};
   work.attention.push_back({.heads = 32, .kv_heads = 8, .head_dim = 128});
-  work.kv_number_bytes = 2;
   return work;
 }
 

@@ -16,6 +16,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mica::plan {
 
@@ -138,8 +139,11 @@ class StepTime {
         machine_(machine),
         bytes_(machine.read_bytes * assumed_decode_part),
         macs_(either(machine.dot_macs, machine.read_bytes * assumed_macs_per_byte) * assumed_prefill_part) {
-    const auto found = machine.elements.find(work.kv_element);
-    if (found != machine.elements.end()) attention_ = found->second;
+    for (const KvWork* const part : {&work.keys, &work.values}) {
+      const auto found = machine.elements.find(part->element);
+      attention_.push_back(
+          {found == machine.elements.end() ? AttentionSpeed{} : found->second, part->number_bytes});
+    }
   }
 
   /// A step of `tokens` tokens of each sequence, the first of them at `position`; without its logits.
@@ -206,8 +210,10 @@ class StepTime {
       const double rate = (alone ? machine_.rows.one : machine_.rows.many)[operation];
       if (rate > 0) seconds += numbers * tokens * sequences / rate;
     });
-    if (attention_.stored_numbers > 0)
-      seconds += work_.rows.stored_numbers * tokens * sequences / attention_.stored_numbers;
+    for (const auto& [speed, bytes] : attention_) {
+      if (speed.stored_numbers > 0)
+        seconds += work_.rows.stored_numbers / 2 * tokens * sequences / speed.stored_numbers;
+    }
     return seconds;
   }
 
@@ -222,14 +228,18 @@ class StepTime {
     }
     return sum / samples;
   }
-  /// Seconds for a number of keys and values, by the rows of queries that read it.
-  [[nodiscard]] SharedSeconds per_number(double bytes) const {
-    SharedSeconds seconds;
-    seconds.add(probed_group, bytes / either(attention_.decode_bytes, bytes_));
-    for (const auto& [rows, macs] : attention_.macs)
-      seconds.add(static_cast<double>(rows), static_cast<double>(rows) / macs);
-    seconds.add(probed_rows, probed_rows / either(attention_.prefill_macs, macs_ / 2));
-    return seconds;
+  /// Seconds for a key's number and a value's, by the rows of queries that read them.
+  [[nodiscard]] double per_pair(double rows) const {
+    double sum = 0;
+    for (const auto& [speed, bytes] : attention_) {
+      SharedSeconds seconds;
+      seconds.add(probed_group, bytes / either(speed.decode_bytes, bytes_));
+      for (const auto& [n, macs] : speed.macs)
+        seconds.add(static_cast<double>(n), static_cast<double>(n) / macs);
+      seconds.add(probed_rows, probed_rows / either(speed.prefill_macs, macs_ / 2));
+      sum += seconds.at(rows);
+    }
+    return sum;
   }
   /// One layer for the tokens of one sequence: blocks of them read keys and values together.
   [[nodiscard]] double attention(const block::AttentionConfig& layer, std::size_t position,
@@ -240,13 +250,13 @@ class StepTime {
     const double rows = static_cast<double>(block * layer.group());
     double sees = seen(layer, position, tokens);
     if (tokens > 1) sees += static_cast<double>(block + format::tile_tokens) / 2;  // of whole tiles
-    const double numbers = 2 * sees * static_cast<double>(layer.kv_width()) * blocks;
+    const double pairs = sees * static_cast<double>(layer.kv_width()) * blocks;
     const double scores = sees * static_cast<double>(layer.kv_heads) * rows * blocks;
     const double rate = (rows < 16 ? machine_.rows.one : machine_.rows.many)[RowOperation::softmax];
     // The measured rates have the softmax of heads of another size.
     const double softmax =
         rate > 0 ? scores / rate * (1 - static_cast<double>(layer.head_dim) / probed_head_dim) : 0;
-    return std::max(0.0, numbers * per_number(work_.kv_number_bytes).at(rows) + softmax);
+    return std::max(0.0, pairs * per_pair(rows) + softmax);
   }
 
   static constexpr double probed_group = 4, probed_rows = 64, probed_head_dim = 128;
@@ -254,7 +264,12 @@ class StepTime {
   const Work& work_;
   const MachineSpeed& machine_;
   double bytes_, macs_;  // where a format was not measured
-  AttentionSpeed attention_;
+  /// Of keys, then of values.
+  struct Side {
+    AttentionSpeed speed;
+    double number_bytes;
+  };
+  std::vector<Side> attention_;
 };
 
 /// Calls f(position, tokens) for each pass of a prompt over the weights. A full cache evicts some tokens at a

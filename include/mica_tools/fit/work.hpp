@@ -30,14 +30,19 @@ struct FormatWork {
   double expert_macs = 0;   // of them, with experts
 };
 
+/// Keys, or values.
+struct KvWork {
+  std::string element;      // its name; the old one where elements age
+  double number_bytes = 0;  // bytes of each number
+};
+
 struct Work {
   std::map<format::Id, FormatWork> weights;  // by their format
-  std::string kv_element;                    // the name of the keys' element; the old one where elements age
-  std::size_t tokens = 0;                    // the position of the token
-  double kv_bytes = 0;                       // of keys and values that a token sees
-  double kv_number_bytes = 0;                // of each number of them, on average
-  double attention_macs = 0;                 // of a token with them
-  std::size_t kv_capacity = 0;               // tokens that an eviction policy keeps; 0: all
+  KvWork keys, values;
+  std::size_t tokens = 0;                         // the position of the token
+  double kv_bytes = 0;                            // of keys and values that a token sees
+  double attention_macs = 0;                      // of a token with them
+  std::size_t kv_capacity = 0;                    // tokens that an eviction policy keeps; 0: all
   std::vector<block::AttentionConfig> attention;  // of the layers that have it
   double experts_used = 0;                        // by a token, of a layer
   double experts = 0;                             // of that layer; 0: it has none
@@ -72,6 +77,14 @@ namespace detail {
   if (tensor.name.find("_exps.") == std::string::npos) return 1;
   const double count = static_cast<double>(arch::largest_mixture(config));
   return count == 0 ? 1 : static_cast<double>(most_used_experts(config)) / count;
+}
+
+/// Keys or values in one element, of heads of 128 numbers.
+template <class Element>
+[[nodiscard]] KvWork kv_work(bool keys) {
+  constexpr std::size_t head_dim = 128;
+  const std::size_t bytes = keys ? Element::key_tile_bytes(head_dim) : Element::value_tile_bytes(head_dim);
+  return {std::string(Element::name), static_cast<double>(bytes) / (head_dim * format::tile_tokens)};
 }
 
 /// Whether activations are rounded for products with a format.
@@ -116,7 +129,10 @@ namespace detail {
   work.kv_capacity = kv_capacity;
   work.experts = static_cast<double>(arch::largest_mixture(config));
   work.experts_used = static_cast<double>(detail::most_used_experts(config));
-  elements.old().visit_keys([&](auto type) { work.kv_element = decltype(type)::type::name; });
+  elements.old().visit_keys(
+      [&](auto type) { work.keys = detail::kv_work<typename decltype(type)::type>(true); });
+  elements.old().visit_values(
+      [&](auto type) { work.values = detail::kv_work<typename decltype(type)::type>(false); });
   const bool tied = !document.contains(names::output);
   bool quantized = false;
   for (const gguf::TensorInfo& tensor : document.tensors()) {
@@ -148,12 +164,10 @@ namespace detail {
     if (!head) sum.prefill_macs += macs;
     if (part < 1) sum.expert_macs += macs;
   }
-  double kv_numbers = 0;
   for (const arch::Layer& layer : config.layers) {
     const auto* const attention = layer.find<block::Attention>();
     if (attention == nullptr) continue;
     const std::size_t all = detail::seen(*attention, tokens, kv_capacity);
-    kv_numbers += 2.0 * static_cast<double>(all * attention->kv_width());
     const std::size_t recent = elements.recent() == 0 ? all : std::min(all, elements.recent());
     const std::size_t bytes = recent * kv::tile_bytes(elements, attention->head_dim) +
                               (all - recent) * kv::tile_bytes(elements.old(), attention->head_dim);
@@ -161,7 +175,6 @@ namespace detail {
     work.attention_macs += 2.0 * static_cast<double>(all * attention->q_width());
     work.attention.push_back(*attention);
   }
-  if (kv_numbers > 0) work.kv_number_bytes = work.kv_bytes / kv_numbers;
   work.rows = row_work_of(config, quantized);
   return work;
 }
