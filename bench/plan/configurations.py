@@ -180,11 +180,20 @@ def compare(program, row, model):
     row["decode_off"] = row["planned_decode"] / row["decode"] - 1
 
 
+def short(row):
+    """The flags without those that say what is said elsewhere, or what is the default."""
+    text = " ".join(row["flags"])
+    for word in ("--kv segmented", "--weights resident", "-np 1", "-ctk f16 -ctv f16", "--chunk 512"):
+        text = text.replace(word, "")
+    return " ".join(text.split())
+
+
 def report(row):
-    cells = [f"{100 * row[name]:+7.1f}{'*' if abs(row[name]) > limit else ' '}"
-             for name, limit in LIMITS.items()]
-    print(f"{row['row']:3} {row['shape']:16} {row['type']:7} {row['planned_bytes'] / MIB:7.1f} "
-          f"{' '.join(cells)} {row['prefill']:8.1f} {row['decode']:7.1f}  {' '.join(row['flags'])}", flush=True)
+    """A row of the table; a star marks what is outside of its limit."""
+    cells = [f"{100 * row[name]:+.1f}{'*' if abs(row[name]) > limit else ''}" for name, limit in LIMITS.items()]
+    print(f"| {row['row']} | {row['shape']} {row['type']} | `{short(row)}` | {row['planned_bytes'] / MIB:.0f} | "
+          f"{cells[0]} | {cells[1]} | {row['prefill']:.0f} | {cells[2]} | {row['decode']:.1f} | {cells[3]} |",
+          flush=True)
 
 
 def summary(rows):
@@ -222,8 +231,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = options.headers or pathlib.Path(name)
         program = Program(pathlib.Path(name))
-        print("row shape            type    planned  ledger resident prefill  decode   found: prompts  decode\n"
-              "                                MiB       %       %       %       %             tokens a second")
+        print("| row | model | flags | planned, MiB | ledger, % | resident, % | prompt, tokens/s | planned, % | "
+              "decode, tokens/s | planned, % |\n|---|---|---|---|---|---|---|---|---|---|")
         for row in rows_of(options):
             model = folder / f"{row['row']}.gguf"
             try:

@@ -58,7 +58,7 @@ Json read_kept(std::size_t threads) {
   std::ifstream in(kept_file());
   const Json kept = Json::parse(in, nullptr, false);
   if (!kept.is_object() || kept.value("machine", Json()) != machine_of(threads)) return {};
-  for (const char* const part : {"formats", "elements", "rows", "disks", "runs"}) {
+  for (const char* const part : {"formats", "files", "elements", "rows", "disks", "runs"}) {
     if (kept.contains(part) && !kept[part].is_object()) return {};
   }
   return kept;
@@ -107,6 +107,16 @@ std::map<std::size_t, double> rates_by_number(const Json& of) {
   return rates;
 }
 
+std::map<format::Id, plan::FormatSpeed> rates_by_format(const Json& of) {
+  std::map<format::Id, plan::FormatSpeed> speeds;
+  for (const auto& [name, rates] : of.items()) {
+    if (const auto id = format::known.find(name))
+      speeds[id->id] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs"),
+                        rates_by_number(rates)};
+  }
+  return speeds;
+}
+
 /// Rates of operations on rows by their names.
 plan::PerOperation rates_by_operation(const Json& rows, const char* tokens) {
   plan::PerOperation rates;
@@ -122,13 +132,9 @@ plan::MachineSpeed speed_of(const Json& kept, const io::File* file) {
   speed.basis = "measured";
   speed.read_bytes = positive(kept, "read_bytes");
   speed.dot_macs = positive(kept, "dot_macs");
-  const Json formats = kept.value("formats", Json::object()),
-             elements = kept.value("elements", Json::object());
-  for (const auto& [name, rates] : formats.items()) {
-    if (const auto id = format::known.find(name))
-      speed.formats[id->id] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs"),
-                               rates_by_number(rates)};
-  }
+  const Json elements = kept.value("elements", Json::object());
+  speed.formats = rates_by_format(kept.value("formats", Json::object()));
+  speed.files = rates_by_format(kept.value("files", Json::object()));
   for (const auto& [name, rates] : elements.items())
     speed.elements[name] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs"),
                             rates_by_number(rates), positive(rates, "stored_numbers")};
@@ -152,6 +158,15 @@ Json json_of(const std::map<std::size_t, double>& rates) {
   return json;
 }
 
+Json json_of(const std::map<format::Id, plan::FormatSpeed>& speeds) {
+  Json json = Json::object();
+  for (const auto& [id, rates] : speeds)
+    json[std::string(format::name(id))] = {{"decode_bytes", rates.decode_bytes},
+                                           {"prefill_macs", rates.prefill_macs},
+                                           {"macs", json_of(rates.macs)}};
+  return json;
+}
+
 Json json_of(const plan::PerOperation& rates) {
   Json json = Json::object();
   rates.for_each(
@@ -163,11 +178,9 @@ Json json_of(const plan::MachineSpeed& speed) {
   Json kept = {{"read_bytes", speed.read_bytes},
                {"dot_macs", speed.dot_macs},
                {"rows", {{"one", json_of(speed.rows.one)}, {"many", json_of(speed.rows.many)}}},
-               {"run_seconds", speed.run_seconds}};
-  for (const auto& [id, rates] : speed.formats)
-    kept["formats"][std::string(format::name(id))] = {{"decode_bytes", rates.decode_bytes},
-                                                      {"prefill_macs", rates.prefill_macs},
-                                                      {"macs", json_of(rates.macs)}};
+               {"run_seconds", speed.run_seconds},
+               {"formats", json_of(speed.formats)},
+               {"files", json_of(speed.files)}};
   for (const auto& [name, rates] : speed.elements)
     kept["elements"][name] = {{"decode_bytes", rates.decode_bytes},
                               {"prefill_macs", rates.prefill_macs},

@@ -40,6 +40,8 @@ TEST_CASE("a machine is measured in every format that can be written and in ever
     for (const auto& [tokens, macs] : found.macs) CHECK(macs > 0);
     max = std::max(max, found.prefill_macs);
   }
+  CHECK(speed.files.size() == Probe::packable_formats);
+  for (const auto& [id, found] : speed.files) CHECK(found.decode_bytes > 0);
   for (const auto& [name, found] : speed.elements) {
     CAPTURE(name);
     CHECK(found.decode_bytes > 0);

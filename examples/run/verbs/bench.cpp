@@ -216,10 +216,13 @@ class Bench {
   }
 
  private:
-  [[nodiscard]] plan::StepReads reads_of(const plan::Work& work) const {
+  [[nodiscard]] std::uint64_t resident_bytes() const {
+    return model_.ledger().used(budget::Account::weights);
+  }
+  [[nodiscard]] plan::StepReads reads_of(const plan::Work& work, std::size_t sequences) const {
     const auto& transformer = model_.transformer();
-    return plan::reads_of(work, transformer.weight_bytes(), model_.ledger().used(budget::Account::weights),
-                          transformer.streamed_bytes(), verb_.chunk);
+    return plan::reads_of(work, transformer.weight_bytes(), resident_bytes(), transformer.streamed_bytes(),
+                          verb_.chunk, sequences);
   }
   /// Of a token at that position.
   [[nodiscard]] plan::Work work_at(std::size_t tokens) const {
@@ -230,8 +233,10 @@ class Bench {
   [[nodiscard]] double predicted_rate(const Test& test) const {
     if (!known_) return 0;
     const plan::Work work = work_at(test.n_depth + test.n_prompt + test.n_gen / 2);
-    const plan::Steps steps{std::max<std::size_t>(test.n_prompt, 1), verb_.chunk, test.parallel};
-    const plan::Speed speed = plan::predict(work, *known_, reads_of(work), steps);
+    const double as_in_file = plan::part_as_in_file(model_.document(), choice_of(verb_.choice).weights,
+                                                    model_.transformer().weight_bytes(), resident_bytes());
+    const plan::Steps steps{std::max<std::size_t>(test.n_prompt, 1), verb_.chunk, test.parallel, as_in_file};
+    const plan::Speed speed = plan::predict(work, *known_, reads_of(work, test.parallel), steps);
     return test.n_gen > 0 ? speed.decode : speed.prefill;
   }
   [[nodiscard]] double once(const Test& test) {

@@ -82,6 +82,10 @@ std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& pla
          plan.streamed_bytes;
 }
 
+double part_as_in_file(const gguf::Document& document, const plan::Plan& plan, paging::Choice weights) {
+  return plan::part_as_in_file(document, weights, plan.weight_bytes, plan.accounts[budget::Account::weights]);
+}
+
 /// Empty if this machine was not measured.
 std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::Document& document,
                                               const plan::Plan& plan, const plan::Question& question) {
@@ -91,10 +95,12 @@ std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::
   if (!machine) return std::nullopt;
   const kv::AnyElements<> elements = elements_of(question.choice);
   const std::size_t prompt = std::min(prompt_tokens, plan.n_ctx), chunk = question.model.chunk;
+  const std::size_t sequences = question.sequences.count;
+  const double as_in_file = part_as_in_file(document, plan, question.choice.weights);
   const auto at = [&](std::size_t tokens) {
     const plan::Work work = plan::work_of(document, plan.config, elements, tokens, plan.kv_capacity);
-    return plan::predict(work, *machine, plan::reads_of(work, plan, chunk),
-                         {prompt, chunk, question.sequences.count});
+    return plan::predict(work, *machine, plan::reads_of(work, plan, chunk, sequences),
+                         {prompt, chunk, sequences, as_in_file});
   };
   return PredictedSpeed{prompt, *machine, at(prompt), at(plan.n_ctx)};
 }

@@ -67,8 +67,13 @@ class MachineProbe {
   /// Numbers of tokens, and of rows of queries, that are measured beside the two that all rates have.
   static constexpr std::array<std::size_t, 3> more_tokens = {4, 16, 64};
   static constexpr std::array<std::size_t, 2> more_rows = {1, 16};
+  static constexpr std::size_t packable_formats = [] {
+    std::size_t count = 0;
+    Formats::for_each([&](auto type) { count += PackableFormat<typename decltype(type)::type> ? 1 : 0; });
+    return count;
+  }();
   static constexpr std::size_t pieces_of_format = 2 + more_tokens.size();
-  static constexpr std::size_t pieces = pieces_of_format * Formats::size +
+  static constexpr std::size_t pieces = pieces_of_format * (Formats::size + packable_formats) +
                                         (3 + more_rows.size()) * Elements::size + RowProbe<E, K>::pieces +
                                         1;  // of measure()
 
@@ -85,7 +90,10 @@ class MachineProbe {
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
       if (!run_.continues()) return;
-      speed.formats[F::id] = measure_format<F>(rounds);
+      speed.formats[F::id] = measure_format<F, true>(rounds);
+      if constexpr (PackableFormat<F>) {
+        if (run_.continues()) speed.files[F::id] = measure_format<F, false>(rounds);
+      }
     });
     Elements::for_each([&](auto type) {
       using Element = typename decltype(type)::type;
@@ -139,25 +147,25 @@ class MachineProbe {
 
   template <class F>
   static constexpr std::size_t bytes_of_row = cols / F::block_size * sizeof(typename F::Block);
-  /// Rows of the memory, packed as resident weights are.
-  template <class F>
+  /// Rows of the memory, packed as resident weights are, or as in a file.
+  template <class F, bool packed>
   [[nodiscard]] tensor::AnyMatrix<List> matrix(std::size_t first, std::size_t rows) const noexcept {
-    return {F::id, memory_.data() + first * bytes_of_row<F>, rows, cols, PackableFormat<F>};
+    return {F::id, memory_.data() + first * bytes_of_row<F>, rows, cols, packed && PackableFormat<F>};
   }
 
-  template <class F>
+  template <class F, bool packed>
   [[nodiscard]] plan::FormatSpeed measure_format(std::size_t rounds) {
-    check<F>(1);
-    check<F>(many);
+    check<F, packed>(1);
+    check<F, packed>(many);
     constexpr std::size_t row_bytes = bytes_of_row<F>;
     const std::size_t rows = memory_.size() / row_bytes / 64 * 64;
-    const double one = time(rounds, [&] { multiply<F>(1, rows); });
-    const double all = time(rounds, [&] { multiply<F>(many, cols); });
+    const double one = time(rounds, [&] { multiply<F, packed>(1, rows); });
+    const double all = time(rounds, [&] { multiply<F, packed>(many, cols); });
     plan::FormatSpeed speed{static_cast<double>(rows * row_bytes) / one,
                             static_cast<double>(many * cols * cols) / all};
     for (const std::size_t tokens : more_tokens) {
       const std::size_t n = tokens < 64 ? round_up<std::size_t>(rows / 4, 64) : std::min(cols, rows);
-      const double seconds = time(rounds, [&] { multiply<F>(tokens, n); });
+      const double seconds = time(rounds, [&] { multiply<F, packed>(tokens, n); });
       speed.macs[tokens] = static_cast<double>(tokens * n * cols) / seconds;
     }
     return speed;
@@ -179,7 +187,7 @@ class MachineProbe {
   }
 
   /// y = x W^T with the first rows of the memory, as many of them together as fit into y.
-  template <class F>
+  template <class F, bool packed>
   void multiply(std::size_t tokens, std::size_t rows) noexcept {
     const MatrixView<const float> x(x_.data(), tokens, cols);
     const kernel::Input input{x, codes(tokens)};
@@ -190,18 +198,19 @@ class MachineProbe {
     }
     for (std::size_t first = 0; first < rows; first += rows_at_once) {
       const std::size_t n = std::min(rows_at_once, rows - first);
-      block::project<K>(executor_, input,
-                        std::array{block::Product<List>{matrix<F>(first, n), {y_.data(), tokens, n}}});
+      block::project<K>(
+          executor_, input,
+          std::array{block::Product<List>{matrix<F, packed>(first, n), {y_.data(), tokens, n}}});
     }
   }
 
   /// The first row of a product by the specification, and all others beside it.
-  template <class F>
+  template <class F, bool packed>
   void check(std::size_t tokens) {
     constexpr std::size_t rows = 64;
-    multiply<F>(tokens, rows);
+    multiply<F, packed>(tokens, rows);
     std::vector<float> y(rows);
-    matrix<F>(0, rows).visit([&](auto w) {
+    matrix<F, packed>(0, rows).visit([&](auto w) {
       using P = typename decltype(w)::Format;
       kernel::Scalar::template matmul<P>(
           kernel::MatmulArgs<P>{w, {{x_.data(), 1, cols}, codes(1)}, {y.data(), 1, rows}, 0, rows});

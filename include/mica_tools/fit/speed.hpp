@@ -6,6 +6,7 @@
 
 #include "mica/block/detail/attention_context.hpp"
 #include "mica/kv/eviction.hpp"
+#include "mica/paging/choice.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica_tools/fit/work.hpp"
 
@@ -49,6 +50,7 @@ struct MachineSpeed {
   double dot_macs = 0;                             // multiply-adds, by the kernels that make most of them
   double disk_bytes = 0;                           // read in order, past the page cache
   std::map<format::Id, FormatSpeed> formats = {};  // of weights; others are estimated from the rates above
+  std::map<format::Id, FormatSpeed> files = {};    // of rows that lie as in a file, where packed ones do not
   std::map<std::string, AttentionSpeed> elements = {};  // by name
   RowSpeed rows = {};
   double run_seconds = 0;         // of a parallel run in which nothing is done
@@ -79,7 +81,7 @@ inline constexpr double assumed_disk_bytes = 1e9;
 
 /// Bytes that steps read from disk.
 struct StepReads {
-  double token = 0;  // when one token is written
+  double token = 0;  // when each sequence writes one token
   double chunk = 0;  // when a chunk of a prompt is read
 };
 
@@ -88,20 +90,31 @@ struct StepReads {
 /// experts. Routers prefer some experts, so real runs read less.
 [[nodiscard]] inline StepReads reads_of(const Work& work, std::uint64_t weight_bytes,
                                         std::uint64_t resident_bytes, std::uint64_t streamed_bytes,
-                                        std::size_t chunk) {
+                                        std::size_t chunk, std::size_t sequences = 1) {
   const auto always = static_cast<double>(streamed_bytes);
   if (work.expert_bytes == 0) return {always, always};
   const double others = static_cast<double>(weight_bytes) - work.expert_bytes;
   const double held = std::clamp(static_cast<double>(resident_bytes) - others, 0.0, work.expert_bytes);
   const double used = work.used_expert_bytes / work.expert_bytes, missing = work.expert_bytes - held;
-  const double by_chunk = 1 - std::pow(1 - used, static_cast<double>(chunk));  // that any of its tokens uses
-  return {always + missing * used, always + missing * by_chunk};
+  const auto by = [&](std::size_t tokens) { return 1 - std::pow(1 - used, static_cast<double>(tokens)); };
+  return {always + missing * by(sequences), always + missing * by(chunk)};
 }
 
 /// The same for a planned run.
-[[nodiscard]] inline StepReads reads_of(const Work& work, const Plan& plan, std::size_t chunk) {
+[[nodiscard]] inline StepReads reads_of(const Work& work, const Plan& plan, std::size_t chunk,
+                                        std::size_t sequences = 1) {
   return reads_of(work, plan.weight_bytes, plan.accounts[budget::Account::weights], plan.streamed_bytes,
-                  chunk);
+                  chunk, sequences);
+}
+
+/// The part of weights whose rows lie as in a file: of mapped weights all, of streamed ones those that are
+/// not resident. In a packed directory all are packed.
+[[nodiscard]] inline double part_as_in_file(const gguf::Document& document, paging::Choice choice,
+                                            std::uint64_t weight_bytes, std::uint64_t resident_bytes) {
+  if (document.packed() || choice == paging::Choice::resident || weight_bytes == 0) return 0;
+  if (choice != paging::Choice::streamed) return 1;
+  const double part = static_cast<double>(resident_bytes) / static_cast<double>(weight_bytes);
+  return std::max(0.0, 1 - part);
 }
 
 /// What is predicted: a prompt that ends at the position of the work, and tokens after it.
@@ -109,6 +122,7 @@ struct Steps {
   std::size_t prompt = 512;   // tokens
   std::size_t chunk = 512;    // tokens of its steps
   std::size_t sequences = 1;  // that decode at the same time, each at that position
+  double as_in_file = 0;      // of the weights, the part whose rows lie as in a file
 };
 
 namespace detail {
@@ -134,9 +148,10 @@ class SharedSeconds {
 /// The time of steps of one model on one machine.
 class StepTime {
  public:
-  StepTime(const Work& work, const MachineSpeed& machine)
+  StepTime(const Work& work, const MachineSpeed& machine, double as_in_file)
       : work_(work),
         machine_(machine),
+        as_in_file_(as_in_file),
         bytes_(machine.read_bytes * assumed_decode_part),
         macs_(either(machine.dot_macs, machine.read_bytes * assumed_macs_per_byte) * assumed_prefill_part) {
     for (const KvWork* const part : {&work.keys, &work.values}) {
@@ -160,24 +175,29 @@ class StepTime {
   [[nodiscard]] double logits(std::size_t rows) const {
     double seconds = 0;
     for (const auto& [id, weights] : work_.weights)
-      seconds += (weights.decode_macs - weights.prefill_macs) * per_weight(id).at(static_cast<double>(rows));
+      seconds += (weights.decode_macs - weights.prefill_macs) * per_weight(id, static_cast<double>(rows));
     return seconds;
   }
 
  private:
   static double either(double measured, double assumed) { return measured > 0 ? measured : assumed; }
-  [[nodiscard]] FormatSpeed speed_of(format::Id id) const {
-    const auto found = machine_.formats.find(id);
-    return found == machine_.formats.end() ? FormatSpeed{} : found->second;
+  static FormatSpeed speed_in(const std::map<format::Id, FormatSpeed>& speeds, format::Id id) {
+    const auto found = speeds.find(id);
+    return found == speeds.end() ? FormatSpeed{} : found->second;
   }
   static double bytes_per_weight(format::Id id) {
     const format::Info info = format::info(id);
     return static_cast<double>(info.block_bytes) / static_cast<double>(info.block_size);
   }
 
-  /// Seconds for a weight, by the tokens that are multiplied with it.
-  [[nodiscard]] SharedSeconds per_weight(format::Id id) const {
-    const FormatSpeed speed = speed_of(id);
+  /// Seconds for a weight that some tokens are multiplied with.
+  [[nodiscard]] double per_weight(format::Id id, double tokens) const {
+    const double packed = shared_seconds(id, speed_in(machine_.formats, id)).at(tokens);
+    const auto file = machine_.files.find(id);
+    if (as_in_file_ == 0 || file == machine_.files.end()) return packed;
+    return as_in_file_ * shared_seconds(id, file->second).at(tokens) + (1 - as_in_file_) * packed;
+  }
+  [[nodiscard]] SharedSeconds shared_seconds(format::Id id, const FormatSpeed& speed) const {
     SharedSeconds seconds;
     seconds.add(1, bytes_per_weight(id) / either(speed.decode_bytes, bytes_));
     for (const auto& [tokens, macs] : speed.macs)
@@ -188,19 +208,18 @@ class StepTime {
   /// Products of `tokens` tokens with the weights of one format, but for the output matrix; and the vectors
   /// and rows of tables of that format.
   [[nodiscard]] double products(format::Id id, const FormatWork& weights, double tokens) const {
-    const SharedSeconds seconds = per_weight(id);
     const double others = weights.decode_bytes - weights.decode_macs * bytes_per_weight(id);
-    return (weights.prefill_macs - weights.expert_macs) * seconds.at(tokens) +
-           experts(weights.expert_macs, seconds, tokens) +
-           std::max(0.0, others) / either(speed_of(id).decode_bytes, bytes_);
+    return (weights.prefill_macs - weights.expert_macs) * per_weight(id, tokens) +
+           experts(id, weights.expert_macs, tokens) +
+           std::max(0.0, others) / bytes_per_weight(id) * per_weight(id, 1);
   }
   /// Tokens choose experts independently, each expert with the same probability: those that any of them uses
   /// are read, and share the tokens.
-  [[nodiscard]] double experts(double macs, const SharedSeconds& seconds, double tokens) const {
+  [[nodiscard]] double experts(format::Id id, double macs, double tokens) const {
     if (macs == 0) return 0;
     const double part = work_.experts_used / work_.experts;  // that a token uses
     const double used = 1 - std::pow(1 - part, tokens);      // that any token uses
-    return macs / part * used * seconds.at(tokens * part / used);
+    return macs / part * used * per_weight(id, tokens * part / used);
   }
   [[nodiscard]] double rows(double tokens, double sequences) const {
     double seconds = 0;
@@ -263,6 +282,7 @@ class StepTime {
 
   const Work& work_;
   const MachineSpeed& machine_;
+  double as_in_file_;
   double bytes_, macs_;  // where a format was not measured
   /// Of keys, then of values.
   struct Side {
@@ -290,7 +310,7 @@ void for_each_pass(std::size_t first, std::size_t last, std::size_t chunk, std::
 /// Of a run that reads `reads` from disk while it computes. Requires machine.known().
 [[nodiscard]] inline Speed predict(const Work& work, const MachineSpeed& machine, const StepReads& reads,
                                    const Steps& steps) {
-  const detail::StepTime time(work, machine);
+  const detail::StepTime time(work, machine, steps.as_in_file);
   const double disk = machine.disk_bytes > 0 ? machine.disk_bytes : assumed_disk_bytes;
   const std::size_t prompt = std::max<std::size_t>(steps.prompt, 1);
   const std::size_t sequences = std::max<std::size_t>(steps.sequences, 1);
