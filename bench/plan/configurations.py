@@ -3,7 +3,8 @@
 """Plans beside runs, for configurations that are drawn at random from a seed.
 
 usage: bench/plan/configurations.py [--count 40] [--seed 1] [--rows 3,17] [--rounds 3] [--lock FILE]
-                                    [--machine FILE] [--headers DIR] [--again FILE] [--json FILE]
+                                    [--program build/release/mica] [--machine FILE] [--headers DIR]
+                                    [--again FILE] [--json FILE]
 
 The machine is measured (mica doctor --measure) into a cache folder of this script's own. Then, for each
 configuration: a file of a published shape with fewer layers, experts or entries of the vocabulary (mica
@@ -31,7 +32,6 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import peers  # noqa: E402
 
-MICA = str(peers.ROOT / "build/release/mica")
 MIB = 1 << 20
 HEADER_BYTES = 32 * MIB  # at most
 TURN_SECONDS = 120  # for which a lock is held
@@ -104,8 +104,8 @@ class Turns:
 class Program:
     """mica with a cache folder of its own, in which nothing is learnt from run to run."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, path, folder):
+        self.path, self.folder = path, folder
         self.kept = folder / "mica/machine.json"
         self.machine = None
 
@@ -113,7 +113,7 @@ class Program:
         if self.machine:
             self.kept.parent.mkdir(exist_ok=True)
             self.kept.write_text(self.machine)
-        done = subprocess.run([MICA, *words], capture_output=True, text=True,
+        done = subprocess.run([self.path, *words], capture_output=True, text=True,
                               env=dict(os.environ, XDG_CACHE_HOME=str(self.folder)))
         if done.returncode not in codes:
             raise RuntimeError(f"mica {' '.join(words)}: {done.stderr.strip()[-300:]}")
@@ -221,6 +221,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rows", type=peers.numbers, help="only these rows of them")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--program", default=str(peers.ROOT / "build/release/mica"))
     parser.add_argument("--lock")
     parser.add_argument("--machine", type=pathlib.Path)
     parser.add_argument("--headers", type=pathlib.Path)
@@ -230,7 +231,7 @@ def main():
     rows, failed, turns = [], [], Turns(options.lock)
     with tempfile.TemporaryDirectory() as name:
         folder = options.headers or pathlib.Path(name)
-        program = Program(pathlib.Path(name))
+        program = Program(options.program, pathlib.Path(name))
         print("| row | model | flags | planned, MiB | ledger, % | resident, % | prompt, tokens/s | planned, % | "
               "decode, tokens/s | planned, % |\n|---|---|---|---|---|---|---|---|---|---|")
         for row in rows_of(options):

@@ -67,6 +67,8 @@ TEST_CASE(
   const plan::StepReads reads = plan::reads_of(work, all, half, 1000, 3);
   CHECK(reads.token == doctest::Approx(1000 + experts / 2 / 4));
   CHECK(reads.chunk == doctest::Approx(1000 + experts / 2 * (1 - 0.75 * 0.75 * 0.75)));
+  CHECK(plan::reads_of(work, all, half, 1000, 3, 2).token ==
+        doctest::Approx(1000 + experts / 2 * (1 - 0.75 * 0.75)));  // two sequences
   CHECK(plan::reads_of(work, all, all, 0, 512).chunk == doctest::Approx(0));
   CHECK(plan::reads_of(work, all, 1'000'000, 0, 1).token == doctest::Approx(experts / 4));
 }
@@ -158,6 +160,26 @@ TEST_CASE("products of some tokens lie between the measured ones, and sequences 
         doctest::Approx(2 / (8e9 * (one + (four - one) / 3))));
   CHECK(plan::predict(work, machine, {}, {1024, 1024}).first_token_seconds ==
         doctest::Approx(7e9 * 1024 / 350e9 + 1e9 * one));
+}
+
+TEST_CASE("rows of mapped and streamed weights have the rates of files") {
+  plan::Work work = simple_work();
+  work.weights.erase(format::Q6_K::id);
+  work.attention.clear();
+  plan::MachineSpeed machine = simple_machine();
+  machine.files[format::Q4_K::id] = {.decode_bytes = 8e9, .prefill_macs = 175e9};
+  const auto decode = [&](double as_in_file) {
+    return 1 / plan::predict(work, machine, {}, {1, 1, 1, as_in_file}).decode;
+  };
+  CHECK(decode(0) == doctest::Approx(q4_token));
+  CHECK(decode(1) == doctest::Approx(2 * q4_token));
+  CHECK(decode(0.25) == doctest::Approx(1.25 * q4_token));
+  CHECK(plan::predict(work, machine, {}, {512, 512, 1, 1}).first_token_seconds ==
+        doctest::Approx(512 * 7e9 / 175e9 + 2 * q4_head));
+  const gguf::Document document = document_of("llama-1b");
+  CHECK(plan::part_as_in_file(document, paging::Choice::resident, 100, 100) == 0);
+  CHECK(plan::part_as_in_file(document, paging::Choice::mapped, 100, 100) == 1);
+  CHECK(plan::part_as_in_file(document, paging::Choice::streamed, 100, 40) == doctest::Approx(0.6));
 }
 
 TEST_CASE("the experts of a prompt's step have few tokens each") {
