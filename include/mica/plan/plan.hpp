@@ -23,14 +23,15 @@
 namespace mica::plan {
 
 /// The part of process_bytes() that grows with a vocabulary, for each of its entries.
-inline constexpr std::uint64_t process_bytes_per_piece = 32;
+inline constexpr std::uint64_t process_bytes_per_piece = 4;
 
-/// The part that any process has: 8.25 MiB.
-inline constexpr std::uint64_t any_process_bytes = std::uint64_t{33} << 18;
+/// The part that any process has: 10.25 MiB.
+inline constexpr std::uint64_t any_process_bytes = std::uint64_t{41} << 18;
 
 /// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and temporary memory
-/// while a file is opened, which grows with the vocabulary. bench/plan/measure.py found 7.6 to 8.9 MiB for
-/// small vocabularies and 12 to 16 for 128,000 to 262,000 pieces, on x86-64 Linux with glibc.
+/// while a file is opened, which grows with the vocabulary. bench/plan/measure.py found 9.9 to 10.6 MiB for
+/// small vocabularies and 10.4 to 11.8 for 64,000 to 262,000 pieces, on x86-64 Linux with glibc; up to 1.2 MiB
+/// more where weights are streamed.
 [[nodiscard]] inline std::uint64_t process_bytes(const gguf::Document& document) {
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
   return any_process_bytes + process_bytes_per_piece * (pieces ? pieces->size() : 0);
