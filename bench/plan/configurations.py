@@ -12,10 +12,10 @@ synth), `mica plan --json`, and two runs of `mica bench`. One reads a prompt, th
 of the full context, with the planned number of sequences. Compared are the bytes of all accounts with the
 peak of the run's ledger and with its peak resident memory, and both speeds with the medians of the rounds.
 
---lock FILE: this lock is held while something is measured, for some two minutes at a time, so that programs can
-share a machine. --machine FILE: the measurement of an earlier run, or the place for that of this one.
---headers DIR: keeps the files with holes in place of the weights. --again FILE: the runs of an earlier result,
-whose files have been kept, are compared with new plans. Standard library only.
+--lock FILE: this lock is held while something is measured, for some two minutes at a time, so that programs
+can share a machine. --machine FILE: the measurement of an earlier run, or the place for that of this one.
+--headers DIR: keeps the files with holes in place of the weights. --again FILE: the runs of an earlier
+result, whose files have been kept, are compared with new plans. Standard library only.
 """
 import argparse
 import fcntl
@@ -37,6 +37,9 @@ HEADER_BYTES = 32 * MIB  # at most
 TURN_SECONDS = 135  # for which a lock is held
 BUSY_CORES = 0.15  # of other programs, above which a measurement is repeated
 LIMITS = {"ledger_off": 0.02, "resident_off": 0.02, "prefill_off": 0.15, "decode_off": 0.15}
+
+COLUMNS = ["row", "model", "flags", "planned, MiB", "off the ledger, %", "off the resident peak, %",
+           "prompt, tokens/s", "plan off, %", "decode, tokens/s", "plan off, %", "cores of others"]
 
 # The shape, the flags that make it small enough, and what it stands for.
 SHAPES = [
@@ -215,11 +218,12 @@ def short(row):
 
 def report(row):
     """A row of the table; a star marks what is outside of its limit."""
-    cells = [f"{100 * row[name]:+.1f}{'*' if abs(row[name]) > limit else ''}" for name, limit in LIMITS.items()]
-    print(f"| {row['row']} | {row['shape']} {row['type']} | `{short(row)}` | {row['planned_bytes'] / MIB:.0f} | "
-          f"{cells[0]} | {cells[1]} | {row['prefill']:.0f} | {cells[2]} | {row['decode']:.1f} | {cells[3]} | "
-          f"{row['cores_of_others']:.2f} |",
-          flush=True)
+    ledger, resident, prefill, decode = (f"{100 * row[name]:+.1f}{'*' if abs(row[name]) > limit else ''}"
+                                         for name, limit in LIMITS.items())
+    cells = [row["row"], f"{row['shape']} {row['type']}", f"`{short(row)}`", f"{row['planned_bytes'] / MIB:.0f}",
+             ledger, resident, f"{row['prefill']:.0f}", prefill, f"{row['decode']:.1f}", decode,
+             f"{row['cores_of_others']:.2f}"]
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 def summary(rows):
@@ -258,8 +262,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = options.headers or pathlib.Path(name)
         program = Program(options.program, pathlib.Path(name))
-        print("| row | model | flags | planned, MiB | ledger, % | resident, % | prompt, tokens/s | planned, % | "
-              "decode, tokens/s | planned, % | cores of others |\n|---|---|---|---|---|---|---|---|---|---|---|")
+        print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
         for row in rows_of(options):
             model = folder / f"{row['row']}.gguf"
             try:
