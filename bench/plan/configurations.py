@@ -220,9 +220,9 @@ def report(row):
     """A row of the table; a star marks what is outside of its limit."""
     ledger, resident, prefill, decode = (f"{100 * row[name]:+.1f}{'*' if abs(row[name]) > limit else ''}"
                                          for name, limit in LIMITS.items())
-    cells = [row["row"], f"{row['shape']} {row['type']}", f"`{short(row)}`", f"{row['planned_bytes'] / MIB:.0f}",
-             ledger, resident, f"{row['prefill']:.0f}", prefill, f"{row['decode']:.1f}", decode,
-             f"{row['cores_of_others']:.2f}"]
+    cells = [row["row"], f"{row['shape']} {row['type']}", f"`{short(row)}`",
+             f"{row['planned_bytes'] / MIB:.0f}", ledger, resident, f"{row['prefill']:.0f}", prefill,
+             f"{row['decode']:.1f}", decode, f"{row['cores_of_others']:.2f}"]
     print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
