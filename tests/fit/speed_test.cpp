@@ -184,7 +184,8 @@ TEST_CASE("rows of mapped and streamed weights have the rates of files") {
 
 TEST_CASE("the experts of a prompt's step have few tokens each") {
   plan::Work work;
-  work.weights[format::Q4_K::id] = {.prefill_macs = 2e9, .expert_macs = 2e9};  // of the 2 that a token uses
+  work.weights[format::Q4_K::id] = {
+      .decode_macs = 2e9, .prefill_macs = 2e9, .expert_macs = 2e9};  // of 2 experts
   work.experts = 8;
   work.experts_used = 2;
   plan::MachineSpeed machine = simple_machine();
