@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 #include <sys/resource.h>
@@ -57,7 +58,7 @@ Json read_kept(std::size_t threads) {
   std::ifstream in(kept_file());
   const Json kept = Json::parse(in, nullptr, false);
   if (!kept.is_object() || kept.value("machine", Json()) != machine_of(threads)) return {};
-  for (const char* const part : {"formats", "elements", "disks", "runs"}) {
+  for (const char* const part : {"formats", "files", "elements", "rows", "disks", "runs"}) {
     if (kept.contains(part) && !kept[part].is_object()) return {};
   }
   return kept;
@@ -95,19 +96,51 @@ double median_ratio(const Json& kept, const char* phase, bool& some) {
   return ratios[ratios.size() / 2];
 }
 
+/// Rates by a number: {"4": 1e11}.
+std::map<std::size_t, double> rates_by_number(const Json& of) {
+  std::map<std::size_t, double> rates;
+  const Json found = of.value("macs", Json::object());
+  for (const auto& [number, rate] : found.items()) {
+    const std::size_t n = std::strtoul(number.c_str(), nullptr, 10);
+    if (const double known = positive(found, number.c_str()); n > 0 && known > 0) rates[n] = known;
+  }
+  return rates;
+}
+
+std::map<format::Id, plan::FormatSpeed> rates_by_format(const Json& of) {
+  std::map<format::Id, plan::FormatSpeed> speeds;
+  for (const auto& [name, rates] : of.items()) {
+    if (const auto id = format::known.find(name))
+      speeds[id->id] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs"),
+                        rates_by_number(rates)};
+  }
+  return speeds;
+}
+
+/// Rates of operations on rows by their names.
+plan::PerOperation rates_by_operation(const Json& rows, const char* tokens) {
+  plan::PerOperation rates;
+  const Json of = rows.value(tokens, Json::object());
+  rates.for_each([&](plan::RowOperation operation, double) {
+    rates[operation] = positive(of, std::string(plan::name(operation)).c_str());
+  });
+  return rates;
+}
+
 plan::MachineSpeed speed_of(const Json& kept, const io::File* file) {
   plan::MachineSpeed speed;
   speed.basis = "measured";
   speed.read_bytes = positive(kept, "read_bytes");
   speed.dot_macs = positive(kept, "dot_macs");
-  const Json formats = kept.value("formats", Json::object()),
-             elements = kept.value("elements", Json::object());
-  for (const auto& [name, rates] : formats.items()) {
-    if (const auto id = format::known.find(name))
-      speed.formats[id->id] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs")};
-  }
+  const Json elements = kept.value("elements", Json::object());
+  speed.formats = rates_by_format(kept.value("formats", Json::object()));
+  speed.files = rates_by_format(kept.value("files", Json::object()));
   for (const auto& [name, rates] : elements.items())
-    speed.elements[name] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs")};
+    speed.elements[name] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs"),
+                            rates_by_number(rates), positive(rates, "stored_numbers")};
+  const Json rows = kept.value("rows", Json::object());
+  speed.rows = {rates_by_operation(rows, "one"), rates_by_operation(rows, "many")};
+  speed.run_seconds = positive(kept, "run_seconds");
   if (file != nullptr) {
     const Json disks = kept.value("disks", Json::object());
     speed.disk_bytes = positive(disks, disk_of(*file).c_str());
@@ -119,13 +152,40 @@ plan::MachineSpeed speed_of(const Json& kept, const io::File* file) {
   return speed;
 }
 
+Json json_of(const std::map<std::size_t, double>& rates) {
+  Json json = Json::object();
+  for (const auto& [number, rate] : rates) json[std::to_string(number)] = rate;
+  return json;
+}
+
+Json json_of(const std::map<format::Id, plan::FormatSpeed>& speeds) {
+  Json json = Json::object();
+  for (const auto& [id, rates] : speeds)
+    json[std::string(format::name(id))] = {{"decode_bytes", rates.decode_bytes},
+                                           {"prefill_macs", rates.prefill_macs},
+                                           {"macs", json_of(rates.macs)}};
+  return json;
+}
+
+Json json_of(const plan::PerOperation& rates) {
+  Json json = Json::object();
+  rates.for_each(
+      [&](plan::RowOperation operation, double rate) { json[std::string(plan::name(operation))] = rate; });
+  return json;
+}
+
 Json json_of(const plan::MachineSpeed& speed) {
-  Json kept = {{"read_bytes", speed.read_bytes}, {"dot_macs", speed.dot_macs}};
-  for (const auto& [id, rates] : speed.formats)
-    kept["formats"][std::string(format::name(id))] = {{"decode_bytes", rates.decode_bytes},
-                                                      {"prefill_macs", rates.prefill_macs}};
+  Json kept = {{"read_bytes", speed.read_bytes},
+               {"dot_macs", speed.dot_macs},
+               {"rows", {{"one", json_of(speed.rows.one)}, {"many", json_of(speed.rows.many)}}},
+               {"run_seconds", speed.run_seconds},
+               {"formats", json_of(speed.formats)},
+               {"files", json_of(speed.files)}};
   for (const auto& [name, rates] : speed.elements)
-    kept["elements"][name] = {{"decode_bytes", rates.decode_bytes}, {"prefill_macs", rates.prefill_macs}};
+    kept["elements"][name] = {{"decode_bytes", rates.decode_bytes},
+                              {"prefill_macs", rates.prefill_macs},
+                              {"macs", json_of(rates.macs)},
+                              {"stored_numbers", rates.stored_numbers}};
   return kept;
 }
 

@@ -75,6 +75,8 @@
 #include "mica_tools/fit/quality.hpp"
 #include "mica_tools/fit/quantisation.hpp"
 #include "mica_tools/fit/rank.hpp"
+#include "mica_tools/fit/row_probe.hpp"
+#include "mica_tools/fit/row_work.hpp"
 #include "mica_tools/fit/rules.hpp"
 #include "mica_tools/fit/select.hpp"
 #include "mica_tools/fit/speed.hpp"

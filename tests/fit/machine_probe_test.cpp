@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 namespace mica::test::machine_probe_test {
 namespace {
 
@@ -34,14 +36,27 @@ TEST_CASE("a machine is measured in every format that can be written and in ever
     CAPTURE(format::name(id));
     CHECK(found.decode_bytes > 0);
     CHECK(found.prefill_macs > 0);
+    CHECK(found.macs.size() == Probe::more_tokens.size());
+    for (const auto& [tokens, macs] : found.macs) CHECK(macs > 0);
     max = std::max(max, found.prefill_macs);
   }
+  CHECK(speed.files.size() == Probe::packable_formats);
+  for (const auto& [id, found] : speed.files) CHECK(found.decode_bytes > 0);
   for (const auto& [name, found] : speed.elements) {
     CAPTURE(name);
     CHECK(found.decode_bytes > 0);
     CHECK(found.prefill_macs > 0);
+    CHECK(found.macs.size() == Probe::more_rows.size());
+    CHECK(found.stored_numbers > 0);
   }
   CHECK(speed.dot_macs == max);
+  for (const plan::PerOperation& rates : {speed.rows.one, speed.rows.many})
+    rates.for_each([](plan::RowOperation operation, double rate) {
+      CAPTURE(plan::name(operation));
+      CHECK(rate > 0);
+      CHECK(std::isfinite(rate));
+    });
+  CHECK(speed.run_seconds > 0);
 }
 
 TEST_CASE("a measurement that takes long runs each piece once, reports each, and ends when it is cancelled") {
@@ -61,7 +76,7 @@ TEST_CASE("a measurement that takes long runs each piece once, reports each, and
     ++reports;
     cancel = true;
   });
-  CHECK(reports == 2);  // the two pieces of a format
+  CHECK(reports == Probe::pieces_of_format);
   CHECK(part.formats.size() == 1);
   CHECK(part.elements.empty());
 }

@@ -350,7 +350,8 @@ TEST_CASE("the memory of a process counts the vocabulary that the header of a sh
     fit::Candidate one = candidate("llama-8b");
     const plan::Plan plan = one.plan({one.reference(), 1024, kv::Element::f16, streamed, 3 * GiB});
     const std::uint64_t bytes = plan.accounts[budget::Account::process];
-    CHECK(bytes == plan::process_bytes(one.document(one.reference())) + 128256 * 32);
+    CHECK(bytes ==
+          plan::process_bytes(one.document(one.reference())) + 128256 * plan::process_bytes_per_piece);
     CHECK(plan.peak_bytes >= bytes + plan.accounts[budget::Account::weights]);
     if (streamed) CHECK(plan.peak_bytes <= 3 * GiB);
   }

@@ -60,6 +60,33 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a run books what was planned to the byte: several sequences, evictions, hybrids, mixtures") {
+  const TemporaryFolder folder;
+  const std::vector<Words> shapes = {
+      {"stories-15m", "Q8_0"},
+      {"qwen3.5-0.8b", "Q4_0", "--layers", "4", "--vocab", "300"},
+      {"qwen3-30b-a3b", "Q4_0", "--layers", "1", "--experts", "8", "--vocab", "300"}};
+  const std::vector<Words> runs = {{},
+                                   {"-np", "3"},
+                                   {"-np", "2", "--kv", "contiguous", "--weights", "mapped"},
+                                   {"--evict", "sinks:192", "-np", "3"},
+                                   {"--evict", "heavy:256", "--chunk", "64"},
+                                   {"-ctk", "q8_0", "-ctv", "q4_0", "--chunk", "32", "-np", "2"}};
+  for (const Words& shape : shapes) {
+    const std::string file = folder.path("model.gguf");
+    REQUIRE(mica(Words{"synth"} + shape + Words{file, "-q"}).code == 0);
+    for (const Words& flags : runs) {
+      CAPTURE(shape.front());
+      CAPTURE(flags.empty() ? std::string() : flags.back());
+      const Words model = Words{file, "-c", "320", "-t", "2"} + flags;
+      const std::uint64_t planned = peak(json_of(mica(Words{"plan", "--json"} + model)));
+      const Json run =
+          json_of(mica(Words{"bench", "-p", "0", "-n", "4", "-d", "316", "-r", "1", "-o", "json"} + model));
+      CHECK(run[0]["ledger_peak_bytes"] == planned);
+    }
+  }
+}
+
 TEST_CASE("planning takes four times the header and 16 MiB at most, whatever the model weighs") {
   if (sanitized) return;
   const TemporaryFolder folder;

@@ -44,6 +44,25 @@ TEST_CASE("a dry run says how large the file would be, and writes nothing") {
   CHECK(folder.entries() == 0);
 }
 
+TEST_CASE("a shape can have fewer layers, experts and entries of its vocabulary") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("mixture.gguf");
+  const Ran ran = mica({"synth", "qwen3.5-35b-a3b", "Q4_0", path, "--layers", "4", "--experts", "8",
+                        "--vocab", "300", "-t", "2"});
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  const gguf::Document document = gguf::open(path);
+  CHECK(document.contains("blk.3.attn_q.weight"));
+  CHECK_FALSE(document.contains("blk.4.attn_norm.weight"));
+  CHECK(document.tensor("blk.0.ffn_down_exps.weight").dims[2] == 8);
+  CHECK(document.tensor("token_embd.weight").rows() == 300);
+  CHECK(mica({"run", path, "Hello", "-n", "2", "-q", "--seed", "1", "-c", "64"}).code == 0);
+  const Ran few = mica({"synth", "qwen3.5-35b-a3b", "Q4_0", "--dry-run", "--experts", "4"});
+  CHECK(few.code == 2);
+  CHECK(has(few.err, "--experts of qwen3.5-35b-a3b: found 4, allowed 8 to 256"));
+  CHECK(has(mica({"synth", "llama-1b", "Q4_0", "--dry-run", "--experts", "4"}).err, "llama-1b has none"));
+  CHECK(mica({"synth", "llama-1b", "Q4_0", "--dry-run", "--vocab", "258"}).code == 2);
+}
+
 TEST_CASE("what cannot be made is refused with what can") {
   const TemporaryFolder folder;
   const std::string out = folder.path("out.gguf");

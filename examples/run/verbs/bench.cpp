@@ -90,11 +90,12 @@ struct Result {
   std::vector<double> seconds;  // one for each repetition
   std::string time;             // when it began
   std::uint64_t peak_bytes = 0;
-  std::uint64_t kv_bytes = 0;     // of keys and values of all sequences, afterwards
-  Costs costs = {};               // of the repetitions
-  std::uint64_t token_bytes = 0;  // that a token written in the middle of the test reads
-  std::uint64_t token_macs = 0;   // multiply-adds that a token read there takes
-  double predicted = 0;           // tokens a second; 0: this machine was not measured
+  std::uint64_t booked_bytes = 0;  // the peak of the ledger
+  std::uint64_t kv_bytes = 0;      // of keys and values of all sequences, afterwards
+  Costs costs = {};                // of the repetitions
+  std::uint64_t token_bytes = 0;   // that a token written in the middle of the test reads
+  std::uint64_t token_macs = 0;    // multiply-adds that a token read there takes
+  double predicted = 0;            // tokens a second; 0: this machine was not measured
 
   [[nodiscard]] std::size_t tokens() const noexcept { return test.n_prompt + test.parallel * test.n_gen; }
 };
@@ -190,11 +191,10 @@ class Bench {
   /// One run to warm up, then the repetitions; seconds is empty after an interrupt.
   [[nodiscard]] Result run(const Test& test) {
     Result result{test, {}, time_now()};
-    const std::size_t middle = test.n_depth + (test.n_prompt + test.n_gen) / 2;
-    const plan::Work work = plan::work_of(model_.document(), model_.config(), elements_, middle);
-    result.token_bytes = static_cast<std::uint64_t>(work.decode_bytes());
-    result.token_macs = static_cast<std::uint64_t>(work.prefill_macs());
-    result.predicted = predicted_rate(work, test);
+    const plan::Work middle = work_at(test.n_depth + (test.n_prompt + test.n_gen) / 2);
+    result.token_bytes = static_cast<std::uint64_t>(middle.decode_bytes());
+    result.token_macs = static_cast<std::uint64_t>(middle.prefill_macs());
+    result.predicted = predicted_rate(test);
     ids_ = random_ids(test.n_depth + test.n_prompt + test.n_gen, model_.config().n_vocab);
     for (std::size_t i = 0; i < test.parallel; ++i) {
       sessions_[i].rewind(0);
@@ -210,21 +210,33 @@ class Bench {
     if (interrupted()) result.seconds.clear();
     result.costs = meter.lap();
     result.peak_bytes = peak_bytes();
+    result.booked_bytes = model_.ledger().peak();
     result.kv_bytes = model_.ledger().used(budget::Account::kv);
     return result;
   }
 
  private:
-  [[nodiscard]] plan::StepReads reads_of(const plan::Work& work) const {
-    const auto& transformer = model_.transformer();
-    return plan::reads_of(work, transformer.weight_bytes(), model_.ledger().used(budget::Account::weights),
-                          transformer.streamed_bytes(), verb_.chunk);
+  [[nodiscard]] std::uint64_t resident_bytes() const {
+    return model_.ledger().used(budget::Account::weights);
   }
-  /// Tokens per second; 0 for several sequences, which are not predicted.
-  [[nodiscard]] double predicted_rate(const plan::Work& work, const Test& test) const {
-    if (!known_ || test.parallel != 1) return 0;
-    const std::size_t prompt = std::max<std::size_t>(test.n_prompt, 1);
-    const plan::Speed speed = plan::predict(work, *known_, reads_of(work), prompt, verb_.chunk);
+  [[nodiscard]] plan::StepReads reads_of(const plan::Work& work, std::size_t sequences) const {
+    const auto& transformer = model_.transformer();
+    return plan::reads_of(work, transformer.weight_bytes(), resident_bytes(), transformer.streamed_bytes(),
+                          verb_.chunk, sequences);
+  }
+  /// Of a token at that position.
+  [[nodiscard]] plan::Work work_at(std::size_t tokens) const {
+    return plan::work_of(model_.document(), model_.config(), elements_, tokens,
+                         model_.transformer().kv_capacity());
+  }
+  /// Tokens per second of all sequences; 0: this machine was not measured.
+  [[nodiscard]] double predicted_rate(const Test& test) const {
+    if (!known_) return 0;
+    const plan::Work work = work_at(test.n_depth + test.n_prompt + test.n_gen / 2);
+    const double as_in_file = plan::part_as_in_file(model_.document(), choice_of(verb_.choice).weights,
+                                                    model_.transformer().weight_bytes(), resident_bytes());
+    const plan::Steps steps{std::max<std::size_t>(test.n_prompt, 1), verb_.chunk, test.parallel, as_in_file};
+    const plan::Speed speed = plan::predict(work, *known_, reads_of(work, test.parallel), steps);
     return test.n_gen > 0 ? speed.decode : speed.prefill;
   }
   [[nodiscard]] double once(const Test& test) {
@@ -351,6 +363,7 @@ Fields fields_of(const BenchVerb& verb, const Subject& subject, const Result& re
                    {"avg_ts", fixed(ts.mean, 6)},
                    {"stddev_ts", fixed(ts.deviation, 6)},
                    {"peak_bytes", join(result.peak_bytes)},
+                   {"ledger_peak_bytes", join(result.booked_bytes)},
                    {"kv_bytes", join(result.kv_bytes)},
                    {"faults", join(result.costs.faults)},
                    {"read_bytes", join(reads.bytes / runs)},
@@ -488,9 +501,10 @@ int BenchVerb::run() {
   for (const Test& test : tests) needed = std::max(needed, test.n_depth + test.n_prompt + test.n_gen);
   if (n_ctx == 0) n_ctx = needed;
   MICA_CHECK(n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ", n_ctx);
-  MICA_CHECK(parallel <= chunk, usage, "bench: ", parallel, " sequences do not fit into steps of ", chunk,
-             " tokens; use a larger --chunk");
   Model model = open_model(*this, parallel, sequences_of(tests));
+  const std::size_t most = model.transformer().chunk();
+  MICA_CHECK(parallel <= most, usage, "bench: ", parallel, " sequences do not fit into steps of ", most,
+             " tokens; use a larger --chunk, -c or --evict");
   const Subject subject = subject_of(model);
   Bench bench(*this, model, tests.size());
   Printer printer(*this, subject);

@@ -65,11 +65,12 @@ std::string bar(std::uint64_t part, std::uint64_t whole) {
 
 /// The predicted speed of a run, at the beginning of its context and at the end.
 struct PredictedSpeed {
+  std::size_t prompt = 0;  // tokens of the first prompt
   plan::MachineSpeed machine;
   plan::Speed first, last;
 };
 
-/// Tokens of the prompt for which the time to the first token is shown.
+/// Tokens of the prompt for which the time to the first token is shown, if the context has as many.
 constexpr std::size_t prompt_tokens = 512;
 
 /// Bytes of experts that a token reads from the file, if each expert has the same probability.
@@ -81,6 +82,10 @@ std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& pla
          plan.streamed_bytes;
 }
 
+double part_as_in_file(const gguf::Document& document, const plan::Plan& plan, paging::Choice weights) {
+  return plan::part_as_in_file(document, weights, plan.weight_bytes, plan.accounts[budget::Account::weights]);
+}
+
 /// Empty if this machine was not measured.
 std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::Document& document,
                                               const plan::Plan& plan, const plan::Question& question) {
@@ -89,26 +94,29 @@ std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::
       verb.measure ? measure_speed(verb, question.threads, file) : known_speed(question.threads, file);
   if (!machine) return std::nullopt;
   const kv::AnyElements<> elements = elements_of(question.choice);
+  const std::size_t prompt = std::min(prompt_tokens, plan.n_ctx), chunk = question.model.chunk;
+  const std::size_t sequences = question.sequences.count;
+  const double as_in_file = part_as_in_file(document, plan, question.choice.weights);
   const auto at = [&](std::size_t tokens) {
-    const plan::Work work = plan::work_of(document, plan.config, elements, tokens);
-    return plan::predict(work, *machine, plan::reads_of(work, plan, question.model.chunk), prompt_tokens,
-                         question.model.chunk);
+    const plan::Work work = plan::work_of(document, plan.config, elements, tokens, plan.kv_capacity);
+    return plan::predict(work, *machine, plan::reads_of(work, plan, chunk, sequences),
+                         {prompt, chunk, sequences, as_in_file});
   };
-  return PredictedSpeed{*machine, at(std::min(prompt_tokens, plan.n_ctx)), at(plan.n_ctx)};
+  return PredictedSpeed{prompt, *machine, at(prompt), at(plan.n_ctx)};
 }
 
 std::string speed_text(const std::optional<PredictedSpeed>& predicted, const plan::Plan& plan) {
   if (!predicted) return "speed        not known here; mica doctor --measure takes about ten seconds, once\n";
-  const auto& [machine, first, last] = *predicted;
+  const auto& [prompt, machine, first, last] = *predicted;
   return join("speed        ", at_right(fixed(first.decode, first.decode < 10 ? 2 : 1), 11),
               "  tokens a second, ", fixed(last.decode, 2), " at ", plan.n_ctx, "; prompts ",
               fixed(first.prefill, 1), ", the first token after ", fixed(first.first_token_seconds, 2),
-              " s for a prompt of ", prompt_tokens, " (", machine.basis, ")\n");
+              " s for a prompt of ", prompt, " (", machine.basis, ")\n");
 }
 
 std::string speed_json(const std::optional<PredictedSpeed>& predicted) {
   if (!predicted) return {};
-  const auto& [machine, first, last] = *predicted;
+  const auto& [prompt, machine, first, last] = *predicted;
   return join(",\"speed\":{\"basis\":", json_string(machine.basis),
               ",\"decode_per_second\":", fixed(first.decode, 3),
               ",\"decode_per_second_full\":", fixed(last.decode, 3),
@@ -166,7 +174,8 @@ std::vector<advice::Advice> advice_for(const PlanVerb& verb, const gguf::Documen
 /// "F16       in memory    4.2 GiB  29,184 tokens": a line for each solution.
 std::string solutions_text(const std::vector<plan::Solution>& solutions,
                            const std::optional<plan::MachineSpeed>& machine, const gguf::Document& document,
-                           std::size_t chunk) {
+                           const plan::Question& question) {
+  const std::size_t chunk = question.model.chunk, sequences = question.sequences.count;
   std::string text = "\nkeys, values  weights    longest context       peak\n";
   for (const plan::Solution& solution : solutions) {
     text += join(at_left(std::string(kv::name(solution.element)), 14),
@@ -183,11 +192,9 @@ std::string solutions_text(const std::vector<plan::Solution>& solutions,
     if (machine) {
       const plan::Work work =
           plan::work_of(document, solution.plan.config, {solution.element, solution.element}, 0);
-      text += join(
-          "  ",
-          fixed(plan::predict(work, *machine, plan::reads_of(work, solution.plan, chunk), 1, chunk).decode,
-                2),
-          " tokens a second at first");
+      const plan::Speed speed =
+          plan::predict(work, *machine, plan::reads_of(work, solution.plan, chunk), {1, chunk, sequences});
+      text += join("  ", fixed(speed.decode, 2), " tokens a second at first");
     }
     text += "\n";
   }
@@ -262,7 +269,7 @@ int PlanVerb::run() {
     print(advice_text(lines, 13));
     if (solve)
       print(solutions_text(solutions, predicted ? std::optional(predicted->machine) : std::nullopt, document,
-                           question.model.chunk));
+                           question));
     // run changes its plan by itself, and has one sequence; for several the user gives the flags.
     const std::string who = parallel > 1 ? "it fits with:" : "mica run uses:";
     if (fallback) print(join(at_left(who, 26), plan::differences(question, *fallback), "\n"));

@@ -18,7 +18,10 @@
 #include "verbs.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::program {
@@ -34,6 +37,7 @@ class Synth final : public Verb {
   std::vector<std::string> words;
   bool dry_run = false;
   std::size_t threads = 0;
+  arch::Counts counts;
 
  private:
   void declare(Flags& flags) override {
@@ -45,13 +49,31 @@ class Synth final : public Verb {
     flags.word_likens("SHAPE", names_in(arch::shape_names()));
     flags.word_likens("TYPE", names_in(recipe_words()));
     flags.toggle("--dry-run", dry_run, "show its size, write nothing");
+    constexpr Range<std::size_t> fewer{0, std::numeric_limits<std::uint32_t>::max()};
+    flags.number("--layers", counts.layers, fewer, "layers of the file; 0: those of the shape");
+    flags.number("--experts", counts.experts, fewer, "experts of each layer; 0: those of the shape");
+    flags.number("--vocab", counts.n_vocab, fewer, "entries of the vocabulary; 0: those of the shape");
     add_threads(flags, threads, "Synth");
   }
 };
 
-arch::Shape shape_of(const std::string& word) {
-  if (const auto shape = arch::find_shape(word)) return *shape;
-  refuse_unknown("synth: unknown shape", word, arch::shapes, arch::shape_names());
+/// A count that a flag asks for is within that of the shape.
+void check_count(std::string_view flag, std::size_t count, std::size_t min, std::size_t max,
+                 const arch::Shape& shape) {
+  if (count == 0) return;
+  MICA_CHECK(max != 0, usage, "synth: ", flag, ": ", shape.name, " has none");
+  MICA_CHECK(count >= min && count <= max, usage, "synth: ", flag, " of ", shape.name, ": found ", count,
+             ", allowed ", min, " to ", max);
+}
+
+arch::Shape shape_of(const std::string& word, const arch::Counts& counts) {
+  const auto shape = arch::find_shape(word);
+  if (!shape) refuse_unknown("synth: unknown shape", word, arch::shapes, arch::shape_names());
+  check_count("--layers", counts.layers, std::max({shape->interval, shape->window_interval, std::size_t{1}}),
+              shape->layers, *shape);
+  check_count("--experts", counts.experts, shape->experts_used, shape->experts, *shape);
+  check_count("--vocab", counts.n_vocab, quantize::min_vocabulary, shape->n_vocab, *shape);
+  return arch::with_counts(*shape, counts);
 }
 
 quantize::Recipe recipe_of(const std::string& word) {
@@ -83,7 +105,7 @@ int Synth::run() {
   MICA_CHECK(
       words.size() >= needed && words.size() <= 3, usage,
       "synth: needed: SHAPE TYPE OUT, such as llama-8b Q4_K_M llama-8b.gguf. Shapes: ", arch::shape_names());
-  const arch::Shape shape = shape_of(words[0]);
+  const arch::Shape shape = shape_of(words[0], counts);
   const quantize::SyntheticModel model(shape, recipe_of(words[1]));
   if (dry_run) {
     print(json ? join("{", facts_json(shape, model), "}\n") : facts_text(shape, model) + "\n");

@@ -116,7 +116,7 @@ class BasicTransformer {
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
   [[nodiscard]] std::size_t chunk() const noexcept { return activations_->chunk(); }
-  /// That of the options.
+  /// That of the options, or the context, or what a cache that evicts keeps, if that is less.
   [[nodiscard]] std::size_t max_chunk() const noexcept { return max_chunk_; }
   /// Sets the maximum of tokens in a step, [1, max_chunk()], and frees the scratch of larger ones; between
   /// two steps. Logits after a last step that had more can no longer be had. False, and nothing has changed,
@@ -270,6 +270,12 @@ class BasicTransformer {
   void make_activations(std::size_t chunk) {
     const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_};
     activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
+  }
+  /// The maximum of tokens that run at a time. A cache that evicts takes no more than it keeps: scratch for
+  /// more would stay unused.
+  [[nodiscard]] static std::size_t max_pass(std::size_t n_ctx, const Eviction& eviction) noexcept {
+    const std::size_t capacity = Eviction::evicts ? eviction.capacity() : 0;
+    return capacity == 0 ? n_ctx : std::min(n_ctx, capacity);
   }
   /// What a file of an empty cache says of itself.
   [[nodiscard]] kv::SnapshotInfo identity() const {
@@ -445,7 +451,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                          weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
                         options)),
       frequencies_(rope_frequencies(config_, n_ctx_)),
-      max_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
+      max_chunk_(std::clamp<std::size_t>(options.chunk, 1, max_pass(n_ctx_, parts.eviction))),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
       kv_(weights_.state(), std::move(parts.elements), std::move(parts.eviction), n_ctx_, max_chunk_,
           config_.template max_of<block::Attention>([](const auto& attention) { return attention.heads; }),

@@ -76,13 +76,14 @@ class Resident {
     return end;
   }
   void read(const Table& table, A allocator, LogSink log) {
-    std::size_t largest = 0, panels_at_once = 0;
+    std::size_t largest = 0, panels_at_once = 0;  // largest: of one read
     for (std::size_t i = 0; i < table.tensors.size(); ++i) {
       const Extent& tensor = table.tensors[i];
       const auto bytes = static_cast<std::size_t>(tensor.bytes);
-      largest = std::max(largest, bytes);
-      if ((packed_[i] && !tensor.packed) || may_pack12(table, tensor))
-        panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
+      const bool packs_now = packed_[i] && !tensor.packed;
+      const std::size_t panels_of_it = std::max(std::min(panels_bytes, bytes), panel_bytes(tensor));
+      if (packs_now || may_pack12(table, tensor)) panels_at_once = std::max(panels_at_once, panels_of_it);
+      largest = std::max(largest, packs_now ? panels_of_it : bytes);
     }
     const std::size_t through = std::min(
         bounce_bytes, round_up(largest, io::DirectReader::alignment) + io::DirectReader::min_bounce_bytes);

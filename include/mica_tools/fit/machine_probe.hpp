@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rates of a machine with the kernels that will run: products with weights of each format, attention over
-// keys and values of each element. It takes some seconds; the numbers are valid for this machine and these
+// keys and values of each element, operations on rows (fit/row_probe.hpp), and the time of a parallel run
+// without work. It takes some seconds; the numbers are valid for this machine and these
 // kernels (fit/speed.hpp). On a machine that is slow or busy there are fewer repetitions, so that the time
 // stays bounded.
 //
@@ -10,7 +11,8 @@
 // equal, and equal to the specification.
 //
 //   one token     | rows of a matrix larger than caches                       |  bytes a second
-//   512 tokens    | 4,096 rows |                                                  multiply-adds a second
+//   4, 16 tokens  | a quarter of them    |                                        multiply-adds a second
+//   64, 512 tokens| 4,096 rows |                                                  multiply-adds a second
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -20,6 +22,7 @@
 #include "mica/kernel/scalar.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica_tools/encode/encode.hpp"
+#include "mica_tools/fit/row_probe.hpp"
 #include "mica_tools/fit/speed.hpp"
 
 #include <algorithm>
@@ -61,7 +64,18 @@ class MachineProbe {
     });
   }
 
-  static constexpr std::size_t pieces = 2 * (Formats::size + Elements::size);  // of measure()
+  /// Numbers of tokens, and of rows of queries, that are measured beside the two that all rates have.
+  static constexpr std::array<std::size_t, 3> more_tokens = {4, 16, 64};
+  static constexpr std::array<std::size_t, 2> more_rows = {1, 16};
+  static constexpr std::size_t packable_formats = [] {
+    std::size_t count = 0;
+    Formats::for_each([&](auto type) { count += PackableFormat<typename decltype(type)::type> ? 1 : 0; });
+    return count;
+  }();
+  static constexpr std::size_t pieces_of_format = 2 + more_tokens.size();
+  static constexpr std::size_t pieces = pieces_of_format * (Formats::size + packable_formats) +
+                                        (3 + more_rows.size()) * Elements::size + RowProbe<E, K>::pieces +
+                                        1;  // of measure()
 
   /// All of it; each piece is run `rounds` times after one that warms up, and the median counts. Once
   /// `long_seconds` have passed, each piece is run once. cancel: read between runs; later figures are then
@@ -76,13 +90,18 @@ class MachineProbe {
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
       if (!run_.continues()) return;
-      speed.formats[F::id] = measure_format<F>(rounds);
+      speed.formats[F::id] = measure_format<F, true>(rounds);
+      if constexpr (PackableFormat<F>) {
+        if (run_.continues()) speed.files[F::id] = measure_format<F, false>(rounds);
+      }
     });
     Elements::for_each([&](auto type) {
       using Element = typename decltype(type)::type;
       if (!run_.continues()) return;
       speed.elements[std::string(Element::name)] = measure_element<Element>(rounds);
     });
+    if (run_.continues()) speed.rows = measure_rows(rounds);
+    if (run_.continues()) speed.run_seconds = measure_run(rounds);
     for (const auto& [id, found] : speed.formats) {
       speed.read_bytes = std::max(speed.read_bytes, found.decode_bytes);
       speed.dot_macs = std::max(speed.dot_macs, found.prefill_macs);
@@ -128,25 +147,47 @@ class MachineProbe {
 
   template <class F>
   static constexpr std::size_t bytes_of_row = cols / F::block_size * sizeof(typename F::Block);
-  /// Rows of the memory, packed as resident weights are.
-  template <class F>
+  /// Rows of the memory, packed as resident weights are, or as in a file.
+  template <class F, bool packed>
   [[nodiscard]] tensor::AnyMatrix<List> matrix(std::size_t first, std::size_t rows) const noexcept {
-    return {F::id, memory_.data() + first * bytes_of_row<F>, rows, cols, PackableFormat<F>};
+    return {F::id, memory_.data() + first * bytes_of_row<F>, rows, cols, packed && PackableFormat<F>};
   }
 
-  template <class F>
+  template <class F, bool packed>
   [[nodiscard]] plan::FormatSpeed measure_format(std::size_t rounds) {
-    check<F>(1);
-    check<F>(many);
+    check<F, packed>(1);
+    check<F, packed>(many);
     constexpr std::size_t row_bytes = bytes_of_row<F>;
     const std::size_t rows = memory_.size() / row_bytes / 64 * 64;
-    const double one = time(rounds, [&] { multiply<F>(1, rows); });
-    const double all = time(rounds, [&] { multiply<F>(many, cols); });
-    return {static_cast<double>(rows * row_bytes) / one, static_cast<double>(many * cols * cols) / all};
+    const double one = time(rounds, [&] { multiply<F, packed>(1, rows); });
+    const double all = time(rounds, [&] { multiply<F, packed>(many, cols); });
+    plan::FormatSpeed speed{static_cast<double>(rows * row_bytes) / one,
+                            static_cast<double>(many * cols * cols) / all};
+    for (const std::size_t tokens : more_tokens) {
+      const std::size_t n = tokens < 64 ? round_up<std::size_t>(rows / 4, 64) : std::min(cols, rows);
+      const double seconds = time(rounds, [&] { multiply<F, packed>(tokens, n); });
+      speed.macs[tokens] = static_cast<double>(tokens * n * cols) / seconds;
+    }
+    return speed;
+  }
+  [[nodiscard]] plan::RowSpeed measure_rows(std::size_t rounds) {
+    RowProbe<E, K> probe(executor_, {x_.data(), many, cols}, {y_.data(), many, cols}, codes(many),
+                         {reinterpret_cast<float*>(memory_.data()), memory_.size() / sizeof(float)});
+    return probe.measure([&](auto&& work) { return time(rounds, work); });
+  }
+  /// Seconds of a parallel run of as many tasks as small products have.
+  [[nodiscard]] double measure_run(std::size_t rounds) {
+    constexpr std::size_t times = 1000;
+    return time(rounds,
+                [&] {
+                  for (std::size_t i = 0; i < times; ++i)
+                    executor_.run(16 * executor_.workers(), [](std::size_t, std::size_t) noexcept {});
+                }) /
+           times;
   }
 
   /// y = x W^T with the first rows of the memory, as many of them together as fit into y.
-  template <class F>
+  template <class F, bool packed>
   void multiply(std::size_t tokens, std::size_t rows) noexcept {
     const MatrixView<const float> x(x_.data(), tokens, cols);
     const kernel::Input input{x, codes(tokens)};
@@ -157,18 +198,19 @@ class MachineProbe {
     }
     for (std::size_t first = 0; first < rows; first += rows_at_once) {
       const std::size_t n = std::min(rows_at_once, rows - first);
-      block::project<K>(executor_, input,
-                        std::array{block::Product<List>{matrix<F>(first, n), {y_.data(), tokens, n}}});
+      block::project<K>(
+          executor_, input,
+          std::array{block::Product<List>{matrix<F, packed>(first, n), {y_.data(), tokens, n}}});
     }
   }
 
   /// The first row of a product by the specification, and all others beside it.
-  template <class F>
+  template <class F, bool packed>
   void check(std::size_t tokens) {
     constexpr std::size_t rows = 64;
-    multiply<F>(tokens, rows);
+    multiply<F, packed>(tokens, rows);
     std::vector<float> y(rows);
-    matrix<F>(0, rows).visit([&](auto w) {
+    matrix<F, packed>(0, rows).visit([&](auto w) {
       using P = typename decltype(w)::Format;
       kernel::Scalar::template matmul<P>(
           kernel::MatmulArgs<P>{w, {{x_.data(), 1, cols}, codes(1)}, {y.data(), 1, rows}, 0, rows});
@@ -192,8 +234,30 @@ class MachineProbe {
     };
     const double one = time(rounds, [&] { run(heads, group); });
     const double all = time(rounds, [&] { run(few, many_rows); });
-    return {static_cast<double>(heads * head_bytes) / one,
-            static_cast<double>(2 * few * many_rows * context * head_dim) / all};
+    const auto macs = [](std::size_t n, std::size_t rows) {
+      return static_cast<double>(2 * n * rows * context * head_dim);
+    };
+    plan::AttentionSpeed speed{static_cast<double>(heads * head_bytes) / one, macs(few, many_rows) / all};
+    for (const std::size_t rows : more_rows) {
+      const std::size_t n = rows < group ? heads : few;
+      speed.macs[rows] = macs(n, rows) / time(rounds, [&] { run(n, rows); });
+    }
+    const double stored = time(rounds, [&] {
+      executor_.run(heads, [&](std::size_t, std::size_t worker) noexcept { store<Element>(worker); });
+    });
+    speed.stored_numbers = static_cast<double>(heads * 2 * format::tile_tokens * head_dim) / stored;
+    return speed;
+  }
+
+  /// Encodes the keys and values of a tile.
+  template <class Element>
+  void store(std::size_t worker) noexcept {
+    Scratch& s = scratch_[worker];
+    std::byte* const tile = reinterpret_cast<std::byte*>(s.tile.data());
+    for (std::size_t slot = 0; slot < format::tile_tokens; ++slot) {
+      Element::store_key(tile, slot, head_dim, s.q.data());
+      Element::store_value(tile + Element::key_tile_bytes(head_dim), slot, head_dim, s.q.data());
+    }
   }
 
   /// One KV head over its context for some rows.
@@ -241,6 +305,8 @@ class MachineProbe {
   struct Scratch {
     std::vector<float> q = std::vector<float>(16 * group * head_dim, 0.25f), out = q, total = q;
     std::vector<float> p = std::vector<float>(16 * group * kernel::chunk_tokens);
+    std::vector<float> tile =
+        std::vector<float>(2 * format::tile_tokens * head_dim);  // of the widest element
     std::vector<float> max = std::vector<float>(16 * group), sum = max, total_max = max, total_sum = max;
     std::vector<kernel::Visible> visible =
         std::vector<kernel::Visible>(16 * group, {0, kernel::chunk_tokens});

@@ -227,7 +227,8 @@ class Selector {
   [[nodiscard]] double decode(Candidate& candidate, const Fit& fit) const {
     const plan::Work work = candidate.work(fit.setting);
     const double on_cpu =
-        plan::predict(work, machine_.speed, reads(candidate, fit.setting), chunk_tokens, chunk_tokens).decode;
+        plan::predict(work, machine_.speed, reads(candidate, fit.setting), {chunk_tokens, chunk_tokens})
+            .decode;
     if (fit.mode == Mode::cpu || fit.mode == Mode::streamed) return on_cpu;
     const double rate = machine_.gpu_rate() * gpu_part;
     const Parts weights = candidate.weights(fit.setting.quantisation);

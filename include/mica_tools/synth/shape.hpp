@@ -246,6 +246,24 @@ class TensorList {
   return list.take();
 }
 
+/// The sizes of a shape that speed and memory per layer do not depend on; 0: as the shape has them.
+struct Counts {
+  std::size_t layers = 0;
+  std::size_t experts = 0;  // in every layer
+  std::size_t n_vocab = 0;  // rows of the embedding
+};
+
+/// A shape with other counts and the same layers. Those that share keys and values stay the same part of all.
+[[nodiscard]] constexpr Shape with_counts(Shape shape, const Counts& counts) noexcept {
+  if (counts.layers != 0) {
+    shape.shared_kv = shape.shared_kv * counts.layers / shape.layers;
+    shape.layers = counts.layers;
+  }
+  if (counts.experts != 0) shape.experts = counts.experts;
+  if (counts.n_vocab != 0) shape.n_vocab = counts.n_vocab;
+  return shape;
+}
+
 /// All weights together.
 [[nodiscard]] inline std::uint64_t parameters(const Shape& shape) {
   std::uint64_t sum = 0;

@@ -30,6 +30,9 @@ namespace mica::quantize {
 /// file.
 using OnBytes = std::function<void(std::uint64_t)>;
 
+/// Entries of the smallest vocabulary: 256 bytes and three that are no text.
+inline constexpr std::size_t min_vocabulary = 259;
+
 namespace detail {
 
 /// A normal number with a deviation of 1, near enough: the sum of twelve uniform ones. Whole numbers until
@@ -207,8 +210,8 @@ class SyntheticModel {
     MICA_CHECK(std::any_of(std::begin(arch::family_tensors), std::end(arch::family_tensors), knows), usage,
                "shape '", escaped(shape.name), "': no family '", escaped(shape.arch),
                "' among those of shapes");
-    MICA_CHECK(shape.n_vocab >= 259, usage, "shape '", escaped(shape.name), "': a vocabulary of ",
-               shape.n_vocab, " tokens; 259 at least are needed");
+    MICA_CHECK(shape.n_vocab >= min_vocabulary, usage, "shape '", escaped(shape.name), "': a vocabulary of ",
+               shape.n_vocab, " tokens; ", min_vocabulary, " at least are needed");
     formats_ = choose_formats(tensors_, detail::mix_facts(shape), recipe, {});
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       MICA_CHECK(format::known_codecs.writes(formats_[i]), unsupported, info(recipe).name, ": tensor '",
