@@ -4,6 +4,7 @@
 the text the same?
 
 usage: bench/pressure.py MODEL [--runs 200] [--seed 1] [--first 0] [--only N] [--tokens 48] [--prompt 3000]
+                         [--serve]
                          [--mica build/release/mica] [--folder DIR] [--json FILE] [-- OPTIONS...]
 
 Each run draws, from the seed and its number, a command, a limit of a control group (300 MiB to 3 GiB, and at
@@ -20,11 +21,19 @@ The same command alone gives the text, the peak and the times. Limits and rates 
 differ a little from machine to machine: they are such that the group would be full in the first half of the
 time that mica needs alone. A run ends in one of these ways:
   same     exit code 0, and the text of the command alone, byte for byte
-  ended    exit code 4 with a sentence, after the beginning of that text. With --session, the same command and
+  ended    exit code 4 with a sentence, after the beginning of that text; or an answer that ends where the
+           context became shorter, with a sentence. With --session, the same command and
            the saved file give that text again, and the text so far and a continuation of the file are it; a
            conversation goes on with /regen for an answer that was cut
   killed   the kernel killed mica or the neighbour
   other    anything else
+With --serve mica is a server that three clients ask in a loop, with and without streams, by prompts with a
+common beginning; a quarter of the neighbours begins while it loads, half of the servers have --state. The
+texts of a server alone are those that each complete answer must have. When the neighbour has gone, each
+client has to get an answer again within a minute. Outcomes: same (it lives on, and no complete answer
+differs), ended (exit code 4 with a sentence), killed and other. Beside them are the numbers of requests: same, cut
+(finish reason length, a beginning of the text), shed (503 with Retry-After), ended (503 within an answer).
+
 A run in which mica had ended before the neighbour began, or that the script could not do, is not counted; the
 script then ends with 1. A run counts as pressed if less than twice the mark of the governor (2 % of the
 limit, from 8 to 512 MiB) was left, without page cache that can be dropped, or if mica said that it yields
@@ -47,6 +56,7 @@ import time
 
 import cage
 import peers
+import pressed_server
 import prompts
 from cage import MIB, Cage, Started, mib
 
@@ -523,7 +533,8 @@ def judge(bench, command, text, mica, facts):
         return "other", f"exit code {mica.exit} before the neighbour began: {sentence_of(mica.err())}"
     if mica.exit not in (0, 4):
         return "other", f"exit code {mica.exit}: {sentence_of(mica.err()) or mica.err()[-200:]}"
-    if mica.exit == 0:
+    is_cut = "other processes took the memory" in sentence_of(mica.err())  # the context became shorter
+    if mica.exit == 0 and not is_cut:
         if said_by(command, mica) == text:
             return "same", ""
         if not bench.is_stable(command):
@@ -532,7 +543,7 @@ def judge(bench, command, text, mica, facts):
     if not (sentence := sentence_of(mica.err())):
         return "other", "exit code 4 without a sentence"
     if not is_beginning(command, text, mica):
-        return "other", f"exit code 4 after another text: {sentence}"
+        return "other", f"exit code {mica.exit} after another text: {sentence}"
     wrong = ""
     if command.moment == "chat":
         wrong = resumes_chat(bench, command, text, answers_of(mica.out()))
@@ -541,7 +552,16 @@ def judge(bench, command, text, mica, facts):
     return ("other", f"ended, and {wrong} ({sentence})") if wrong else ("ended", sentence)
 
 
+def do_serve(bench, number):
+    facts = pressed_server.draw(bench, number, stretched, top_of, RATES, LIMITS, ROOM)
+    pressed_server.press(bench, facts, lambda group, wanted: Neighbour(bench, group, wanted))
+    facts["outcome"], facts["reason"] = pressed_server.judge(facts, sentence_of(facts["stderr"]))
+    return facts
+
+
 def do_run(bench, number):
+    if bench.options.serve:
+        return do_serve(bench, number)
     command, text, facts = draw(bench, number)
     for _ in range(3):
         mica = press(bench, command, facts)
@@ -588,7 +608,8 @@ def summary(results):
     groups += [(name, [r for r in results if r["gives"] == gives])
                for name, gives in (("give: mica can live beside it", True), ("take: both cannot live", False))
                ]
-    groups += [(name, [r for r in results if r["moment"] == name]) for name in MOMENTS]
+    moments = sorted({r["moment"] for r in results}, key=lambda name: (*MOMENTS, name).index(name))
+    groups += [(name, [r for r in results if r["moment"] == name]) for name in moments]
     groups += [(f"{low} to {high // 10 * 10} MB/s",
                 [r for r in results if low <= r["neighbour"]["bytes_per_second"] / 1e6 < high])
                for low, high in CLASSES]
@@ -604,6 +625,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--tokens", type=int, default=48, help="of an answer")
     parser.add_argument("--prompt", type=int, default=3000, help="the maximum of its tokens")
+    parser.add_argument("--serve", action="store_true", help="a server with clients, in place of commands")
     cage.add_run_options(parser, runs=200)
     options = cage.options_after_dashes(parser, sys.argv[1:])
     quiet = peers.Stolen()
@@ -611,7 +633,10 @@ def main():
         bench = Bench(options, folder)
         results, not_counted = cage.numbered_runs(options, COLUMNS, lambda number: do_run(bench, number), row)
     others, steal = quiet.end()
-    print(f"\n{summary(results)}\n\n{len(not_counted)} runs not counted; a neighbour alone touches "
+    print(f"\n{summary(results)}")
+    if options.serve:
+        print(f"\nrequests: {request_counts(results)}")
+    print(f"\n{len(not_counted)} runs not counted; a neighbour alone touches "
           f"{bench.neighbour_rate / 1e6:.0f} MB/s when {RATES[1]} are wanted; cores of others {others:.2f}, "
           f"stolen {steal:.2f}")
     for r in results:
@@ -629,9 +654,14 @@ def main():
     sys.exit(1 if not_counted else 0)
 
 
+def request_counts(results):
+    names = list(dict.fromkeys(name for r in results for name in r["requests"]))
+    return ", ".join(f"{sum(r['requests'].get(name, 0) for r in results)} {name}" for name in names)
+
+
 def again_words(options, number):
     values = {"seed": options.seed, "only": number, "tokens": options.tokens, "prompt": options.prompt}
-    words = [options.model, *cage.flags_of(values)]
+    words = [options.model, *cage.flags_of(values)] + (["--serve"] if options.serve else [])
     return words + (["--", *options.mica_options] if options.mica_options else [])
 
 

@@ -52,7 +52,8 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, Draft* draft, std::stri
   generate_.cancel = &interrupted();
   if (MemoryWatch* const watch = model.memory_watch()) {
     governed_.emplace(model.transformer(),
-                      GovernedOptions<AnyModel>{.watch = watch, .log = log_to_stderr(verb)});
+                      GovernedOptions<AnyModel>{
+                          .governor = verb.thresholds, .watch = watch, .log = log_to_stderr(verb)});
   }
   generate_.on_full = verb.on_full;
   generate_.min_drafts = verb.draft_min;
@@ -123,6 +124,8 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
       result_.reason = StopReason::no_memory;
     static_cast<void>((*governed_)());  // the file of the session needs memory
   }
+  shortened_ = session.limited() ? session.tokens().size() + session.remaining() : 0;
+  session.limit(session.model().n_ctx());
   const bool is_cut = result_.reason == StopReason::length || result_.reason == StopReason::context_full;
   if (constraint && is_cut)
     note(verb_,
@@ -261,7 +264,10 @@ int Answerer::finish() {
          "mica: stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
          "-ctk q8_0 -ctv q8_0, or --evict sinks:KEEP");
   }
-  if (result_.reason == StopReason::context_full) {
+  if (result_.reason == StopReason::context_full && shortened_ > 0) {
+    note(verb_, join("mica: stopped: other processes took the memory, which is enough for ", shortened_,
+                     " tokens; ", continue_text()));
+  } else if (result_.reason == StopReason::context_full) {
     const std::size_t n_ctx = model_.transformer().n_ctx();
     note(verb_,
          join("mica: stopped: the context of ", n_ctx, " tokens is full, ",
@@ -278,8 +284,12 @@ int Answerer::finish() {
 
 std::string Answerer::halted_text() const {
   return join("mica: stopped: other processes took the memory, and nothing is left to release; ",
-              verb_.session.empty() ? "--session FILE would keep the text"
-                                    : join("the same command with --session ", verb_.session, " continues"));
+              continue_text());
+}
+
+std::string Answerer::continue_text() const {
+  return verb_.session.empty() ? "--session FILE would keep the text"
+                               : join("the same command with --session ", verb_.session, " continues");
 }
 
 std::string Answerer::timings_line() const {

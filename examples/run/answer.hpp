@@ -93,6 +93,7 @@ class Answerer {
  private:
   [[nodiscard]] static sample::Standard<> make_sampler(const AnswerOptions& options, Model& model);
   void read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
+  [[nodiscard]] std::string continue_text() const;
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
   void show_thought(std::string_view piece);
   void end_thoughts();
@@ -126,6 +127,7 @@ class Answerer {
   std::exception_ptr undelivered_;               // what print() raised
   std::vector<TokenId> unfed_;
   std::size_t first_prompt_ = 0;
+  std::size_t shortened_ = 0;   // tokens of the context that others left for the answer; 0: all
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;
   bool reading_ = true;      // the prompt

@@ -3,6 +3,7 @@
 
 #include "chat_format.hpp"
 #include "console.hpp"
+#include "mica/budget/size.hpp"
 #include "mica/sample/stages.hpp"
 #include "mica_tools/chat/chat_style.hpp"
 #include "mica_tools/pace/pacer.hpp"
@@ -126,6 +127,22 @@ void AnswerOptions::add_sampling(Flags& flags) {
                 order(stages_of_letters));
 }
 
+void AnswerOptions::add_governor(Flags& flags) {
+  flags.group("Model");
+  flags.choice("--governor", governor, {{"on", true}, {"off", false}}, "on", "WHAT",
+               "on: while memory is short, caches, scratch and weights yield memory, and reclaim it later; "
+               "off: nothing "
+               "does");
+  flags.checked("--keep-free", keep_free, "SIZE",
+                "memory is short for the governor below this; by default 2 % of the limit, 8MiB to 512MiB",
+                [this](const std::string& text, const std::string& where) {
+                  const std::uint64_t bytes = budget::parse_size(text, 0, where);
+                  MICA_CHECK(bytes > 0, usage, where, " needs a size above 0, and no percentage, found '",
+                             escaped(text), "'");
+                  thresholds.min_low = thresholds.max_low = bytes;
+                });
+}
+
 void AnswerOptions::add_to(Flags& flags) {
   flags.group("Answer");
   flags
@@ -157,11 +174,7 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.toggle("--special", show_special, "show control tokens");
   flags.texts("-r,--reverse-prompt", reverse_prompts, "TEXT", "text that ends an answer; may be repeated");
   constraint.add_to(flags);
-  flags.group("Model");
-  flags.choice("--governor", governor, {{"on", true}, {"off", false}}, "on", "WHAT",
-               "on: while memory is short, caches, scratch and weights yield memory, and reclaim it later; "
-               "off: nothing "
-               "does");
+  add_governor(flags);
   flags.checked(
       "--pace", pace, "LIMIT",
       "rest between layers: 85C keeps the processor's temperature, 15W its power, 50% works half of "

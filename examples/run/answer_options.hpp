@@ -7,6 +7,7 @@
 #include "flags.hpp"
 #include "input.hpp"
 #include "mica/runtime/generate_options.hpp"
+#include "mica/runtime/governor.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/sample/sampler_options.hpp"
 #include "running_options.hpp"
@@ -58,11 +59,14 @@ struct AnswerOptions {
   std::vector<std::string> reverse_prompts;
   ConstraintChoice constraint;
   bool governor = true;
-  std::string pace;  // "85C", "15W", "50%", empty
+  std::string keep_free;       // "500MiB", empty
+  GovernorOptions thresholds;  // of the governor
+  std::string pace;            // "85C", "15W", "50%", empty
 
   void add_to(Flags& flags);
-  /// The sampler alone.
+  /// The sampler alone, and the governor alone.
   void add_sampling(Flags& flags);
+  void add_governor(Flags& flags);
 
   /// The maximum of tokens of an answer; 0: no maximum.
   [[nodiscard]] std::size_t limit() const {

@@ -78,18 +78,12 @@ std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
   return document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
 }
 
-/// Not a fallback: all weights fit. With a governor they may have to leave memory later, so resident weights
-/// are opened as streamed weights that are all resident, if that fits. Experts would not be packed then, so a
-/// model with experts keeps its choice. question: of the run, with the bytes of its tokenizer.
-void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, plan::Question question,
+/// question: of the run, with the bytes of its tokenizer.
+void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, const plan::Question& question,
                        OpenOptions& open) {
-  if (!verb.governor || verb.weights_given || open.choice.weights != paging::Choice::resident ||
-      document.sources().front().file() == nullptr ||
-      arch::largest_mixture(arch::AnyOf<arch::All>::config(document)) != 0)
-    return;
   OpenOptions leaving = open;
-  leaving.choice.weights = question.choice.weights = paging::Choice::streamed;
-  if (plan_run(document, question).peak_bytes <= budget_of(document, leaving))
+  leaving.choice.weights = paging::Choice::streamed;
+  if (weights_may_leave(verb, document, question, budget_of(document, leaving)))
     open.choice.weights = leaving.choice.weights;
 }
 
@@ -134,6 +128,16 @@ plan::Adjustable freedom_of(const RunningOptions& options) {
           options.degrade};
 }
 
+bool weights_may_leave(const AnswerVerb& verb, const gguf::Document& document, plan::Question question,
+                       std::uint64_t budget) {
+  if (!verb.governor || verb.weights_given || question.choice.weights != paging::Choice::resident ||
+      document.sources().front().file() == nullptr ||
+      arch::largest_mixture(arch::AnyOf<arch::All>::config(document)) != 0)
+    return false;
+  question.choice.weights = paging::Choice::streamed;
+  return plan_run(document, question).peak_bytes <= budget;
+}
+
 std::string refusal(const gguf::Document& document, const plan::Question& question, const plan::Plan& plan,
                     std::uint64_t budget, plan::Adjustable free) {
   plan::Question known = question;
@@ -164,7 +168,7 @@ void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOpt
     plan::Question roughly = requested;
     roughly.tokenizer_bytes = estimated_tokenizer_bytes(document);
     if (document.file_bytes() < budget / 4 * 3 && plan_run(document, roughly).peak_bytes < budget)
-      return let_weights_leave(verb, document, std::move(roughly), open);
+      return let_weights_leave(verb, document, roughly, open);
   }
   const plan::Adjustable free = freedom_of(verb);
   const auto fallback = first_fallback(document, requested, open, free);
@@ -179,7 +183,7 @@ void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOpt
   open.chunk = fallback->question.model.chunk;
   plan::Question fitted = fallback->question;
   fitted.tokenizer_bytes = fallback->plan.accounts[budget::Account::tokenizer];
-  let_weights_leave(verb, document, std::move(fitted), open);
+  let_weights_leave(verb, document, fitted, open);
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {

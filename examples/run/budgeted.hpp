@@ -31,6 +31,12 @@ namespace mica::program {
 /// The choices that run, chat and complete may change: those that no flag sets.
 [[nodiscard]] plan::Adjustable freedom_of(const RunningOptions& options);
 
+/// Whether resident weights are to be opened as streamed ones that are all resident: with a governor they may
+/// have to leave memory later. Not if that does not fit. Experts would not be packed then, so a model with
+/// experts keeps its choice. The choice of the question is that of the run.
+[[nodiscard]] bool weights_may_leave(const AnswerVerb& verb, const gguf::Document& document,
+                                     plan::Question question, std::uint64_t budget);
+
 /// "needs ..., budget ... (weights ..., kv ... at N tokens, ...). Fits with -c N .... The minimum is --memory
 /// SIZE on, with ..." for a plan above the budget. All accounts are named, and add up to what it needs. free:
 /// what may change.

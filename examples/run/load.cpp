@@ -56,8 +56,8 @@ Model open_model(const AnswerVerb& verb) {
   open.runs = pacer;
   // A program that waits for a line, or reads a prompt, ends as by SIGTERM.
   if (verb.governor)
-    open.watch =
-        std::make_shared<MemoryWatch>(MemoryWatchOptions{.on_halt = [] { ::kill(::getpid(), SIGTERM); }});
+    open.watch = std::make_shared<MemoryWatch>(
+        MemoryWatchOptions{.governor = verb.thresholds, .on_halt = [] { ::kill(::getpid(), SIGTERM); }});
   Model model = load(verb, std::move(document), open);
   note_long_context(verb, model.transformer().n_ctx(), model.config());
   if (pacer != nullptr) note(verb, join("mica: pace: ", pacer->text()));

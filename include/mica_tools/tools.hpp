@@ -122,6 +122,7 @@
 #include "mica_tools/serve/scheduler.hpp"
 #include "mica_tools/serve/sequence_bytes.hpp"
 #include "mica_tools/serve/served_model.hpp"
+#include "mica_tools/serve/server_governor.hpp"
 #include "mica_tools/serve/service.hpp"
 #include "mica_tools/serve/slot_task.hpp"
 #include "mica_tools/serve/state_folder.hpp"

@@ -47,8 +47,13 @@ TEST_CASE("a neighbour takes memory beside a run, which gives way and writes wha
   CHECK(has(beside.err, " of weights left memory at once"));
 }
 
-TEST_CASE("what --governor and --pace take") {
+TEST_CASE("what --governor, --keep-free and --pace take") {
   CHECK(mica({"complete", "--governor", "maybe"}).code == 2);
+  CHECK(mica({"serve", "--governor", "maybe"}).code == 2);
+  for (const char* const wrong : {"0", "5%", "much"})
+    CHECK(mica({"complete", "x.gguf", "--keep-free", wrong}).code == 2);
+  CHECK(has(mica({"serve", "x.gguf", "--keep-free", "5%"}).err, "--keep-free needs a size above 0"));
+  CHECK(mica({"run", "-n", "5", "--keep-free", "500MB"}).code == 0);
   const Ran words = mica({"complete", "x.gguf", "--pace", "85"});
   CHECK(words.code == 2);
   CHECK(has(words.err, "--pace: found \"85\", allowed a temperature, a power or a part of the time"));

@@ -14,7 +14,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -97,6 +99,85 @@ TEST_CASE("a governed model gives way step by step, writes the same, and has eve
   CHECK(log.lines[1] == "governor: 15.0 MiB of 1000.0 MiB left of the machine: steps of 256 -> 32 tokens");
   CHECK(log.lines[2].starts_with("governor: 15.0 MiB of 1000.0 MiB left of the machine: weights in memory "));
   CHECK(log.lines[4] == "governor: 900.0 MiB of 1000.0 MiB left of the machine: steps of 32 -> 256 tokens");
+}
+
+TEST_CASE("a session grows no further than memory lasts, and has its context again when others leave") {
+  const MadeUpMachine machine;
+  const TinyModel tiny(blocks_of(format::Q8_0::id));
+  const gguf::Document document = gguf::open(machine.folder.file("model.gguf", tiny.bytes()));
+  exec::Inline executor;
+  Model model(document, executor, {.n_ctx = 600, .chunk = 64, .log = {}});
+  Session plain(model), session(model);
+  const auto ids = random_ids(300, 67);
+  REQUIRE(plain.feed(ids) == model::StepStatus::ok);
+  const auto row = plain.logits();
+  const std::vector<float> expected(row.begin(), row.end());
+
+  MemoryWatch watch({.root = machine.folder.path(""), .thread = false});
+  watch.attach(model);
+  Lines log;
+  Governed governed(model, {.session = &session, .watch = &watch, .log = log.sink()});
+  auto now = MemoryWatch::Clock::time_point{};
+  const auto look = [&](int left_mib) {
+    machine.leave(left_mib);
+    watch.look(now += 250ms);
+    return governed(now);
+  };
+  REQUIRE(session.feed(std::span(ids).first(100)) == model::StepStatus::ok);
+  for (int left = 30; left >= 20; --left) {  // slowly: there is time for the ends of steps
+    static_cast<void>(look(left));
+    CHECK_FALSE(session.limited());
+  }
+  for (int left = 19; left >= 10; --left) static_cast<void>(look(left));
+  CHECK_FALSE(governed.halted());
+  CHECK(governed.yield() >= Yield::cold);
+  CHECK(session.limited());
+  CHECK(session.remaining() == 0);  // half of 2 % stays for others
+  CHECK(session.feed(std::span(ids).subspan(100, 1)) == model::StepStatus::context_full);
+  CHECK(session.tokens().size() == 100);
+  CHECK(log.lines.back().find("the context ends at ") != std::string::npos);
+  static_cast<void>(look(12));
+  const std::size_t tiles = (std::uint64_t{2} << 20) / model.kv_bytes_per_tile();
+  CHECK(session.remaining() == std::min<std::size_t>(500, tiles * 16));
+  static_cast<void>(look(900));
+  CHECK_FALSE(session.limited());
+  CHECK(log.lines.back().ends_with("the context has again 600 tokens"));
+  CHECK(session.remaining() == 500);
+  CHECK(session.feed(std::span(ids).subspan(100)) == model::StepStatus::ok);
+  CHECK(same_bits(session.logits(), expected));
+  watch.detach(model);
+}
+
+TEST_CASE("what a session will take within the next tokens is kept free, as far as its context goes") {
+  const MadeUpMachine machine;
+  const TinyModel tiny(blocks_of(format::Q8_0::id));
+  const gguf::Document document = gguf::open(machine.folder.file("model.gguf", tiny.bytes()));
+  exec::Inline executor;
+  Model model(document, executor, {.n_ctx = 64 * 16, .chunk = 64, .log = {}});
+  Session session(model);
+  REQUIRE(session.feed(random_ids(64, 67)) == model::StepStatus::ok);
+  GovernorOptions options;
+  options.growth_tokens = 32 * 16;
+  std::size_t asked = 0;
+  std::uint64_t told = 0;
+  Governed governed(model, {.governor = options,
+                            .session = &session,
+                            .growth =
+                                [&](std::size_t tokens) {
+                                  asked = tokens;
+                                  return std::uint64_t{10} << 20;
+                                },
+                            .limit_growth = [&](std::uint64_t bytes) { told = bytes; },
+                            .root = machine.folder.path("")});
+  auto now = Governed<Model>::Clock::time_point{};
+  machine.leave(31);
+  static_cast<void>(governed(now += 1s));
+  CHECK(governed.yield() == Yield::nothing);  // 20 and 10 MiB, and a few KiB of the session
+  CHECK(asked == 32 * 16);
+  CHECK(told == budget::Pressure::unlimited);
+  machine.leave(30);
+  static_cast<void>(governed(now += 1s));
+  CHECK(governed.yield() > Yield::nothing);
 }
 
 }  // namespace mica::test::governed_test

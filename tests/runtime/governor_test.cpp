@@ -92,6 +92,46 @@ TEST_CASE("a model whose weights cannot go gives way in everything else, and no 
   CHECK(refused.yield() == Yield::weights);
 }
 
+TEST_CASE("what sessions will take soon counts as taken") {
+  Governor alone(capacity(500)), beside(capacity(500));
+  CHECK_FALSE(alone.decide(left(30), capacity(500), start));
+  CHECK(beside.decide(left(30), capacity(500), start, 0, 11 * mib));
+  CHECK_FALSE(Governor(capacity(500)).decide(left(30), capacity(500), start, 0, 10 * mib));
+  const auto m = Governor::thresholds({}, left(30), 0, 11 * mib),
+             without = Governor::thresholds({}, left(30), 0);
+  CHECK(m.urgent == without.urgent);
+  CHECK(m.low == without.low + 11 * mib);
+  CHECK(m.high == without.high + 11 * mib);
+}
+
+TEST_CASE("sessions may grow by what is left when nothing else is") {
+  constexpr std::uint64_t unlimited = Pressure::unlimited;
+  Governor governor(capacity(500));
+  CHECK(governor.growth_left(left(15), capacity(500), 0, 0) == unlimited);  // weights can leave
+  CHECK(governor.growth_left(left(15), capacity(100), 0, 0) == unlimited);  // caches can
+  for (int i = 0; i < 4; ++i) CHECK(governor.decide(left(15), capacity(500), start + i * 1s));
+  CHECK(governor.growth_left(left(15), capacity(101), 0, 0) == unlimited);
+  CHECK(governor.growth_left(left(15), capacity(100), 0, 0) == 5 * mib);  // 10 MiB stay for others
+  CHECK(governor.growth_left(left(10), capacity(100), 0, 0) == 0);
+  CHECK(governor.growth_left(left(3), capacity(100), 0, 0) == 0);
+  CHECK(governor.growth_left(left(20), capacity(100), 0, 0) == unlimited);
+  CHECK(governor.growth_left(left(20), capacity(100), 0, 1 * mib) == 10 * mib);
+  CHECK(governor.growth_left(left(20), capacity(100), 1 * mib, 0) == 10 * mib);
+}
+
+TEST_CASE("the threshold below which memory is short can be a number of bytes") {
+  constexpr std::uint64_t bytes = 500'000'000;
+  const GovernorOptions options{.min_low = bytes, .max_low = bytes};
+  const Pressure of_8_gib{"the machine", 8192 * mib, 501'000'000, 0, 0};
+  const auto m = Governor::thresholds(options, of_8_gib, 0);
+  CHECK(m.urgent == bytes / 2);
+  CHECK(m.low == bytes);
+  CHECK(m.high == 2 * bytes);
+  Governor governor(capacity(500), options);
+  CHECK_FALSE(governor.decide(of_8_gib, capacity(500), start));
+  CHECK(governor.decide({"the machine", 8192 * mib, 499'000'000, 0, 0}, capacity(500), start + 1s));
+}
+
 TEST_CASE("the marks of a small limit and of a large one are bytes") {
   Governor small(capacity(500)), large(capacity(500));
   CHECK(small.decide({"", 100 * mib, 7 * mib, 0, 0}, capacity(500), start));

@@ -57,12 +57,12 @@ TEST_CASE("a watch: nothing, weights at once where others come fast, then the en
     return watch.look(now += 50ms);
   };
   CHECK(look(15) == 8ms);  // as little as at the beginning: nobody took it
-  CHECK(watch.take().yielded == 0);
+  CHECK(watch.take(model).yielded == 0);
   CHECK(watch.lacking() == 0);
   CHECK(look(800) == 100ms);
   const std::uint64_t whole = model.weight_capacity().resident;
   CHECK(look(150) == 8ms);  // 650 MiB within 50 ms
-  CHECK(watch.take().growth == 650 * mib);
+  CHECK(watch.state().growth == 650 * mib);
   CHECK(watch.lacking() > 0);
   CHECK(model.weight_capacity().resident < whole);
   CHECK_FALSE(watch.halted());
@@ -74,8 +74,8 @@ TEST_CASE("a watch: nothing, weights at once where others come fast, then the en
   CHECK(watch.halted());
   CHECK(session.feed(std::span(ids).subspan(100, 50)) == model::StepStatus::no_memory);
   CHECK(session.tokens().size() == 100);
-  watch.detach();
-  model.halt(false);
+  watch.resume();
+  CHECK_FALSE(watch.halted());
   CHECK(session.feed(std::span(ids).subspan(100, 100)) == model::StepStatus::ok);
 
   Weights fresh;
@@ -125,20 +125,67 @@ TEST_CASE("a governed model with a watch: what comes before weights follows betw
   CHECK(model.chunk() == 64);
 }
 
+TEST_CASE("several models yield, each is told what it yielded, and all are halted") {
+  const MadeUpMachine machine;
+  Weights a, b;
+  MemoryWatch watch({.root = machine.folder.path(""), .thread = false});
+  watch.attach(a.model);
+  watch.attach(b.model);
+  watch.touch(a.model);
+  int calls = 0;
+  watch.on_short([&] { ++calls; });
+  auto now = MemoryWatch::Clock::time_point{};
+  const auto look = [&](int left_mib) {
+    machine.leave(left_mib);
+    watch.look(now += 50ms);
+  };
+  look(500);
+  CHECK(calls == 0);
+  look(100);
+  CHECK(calls == 1);
+  CHECK(watch.state().others_came);
+  const std::uint64_t of_b = watch.take(b.model).yielded;
+  CHECK(of_b > 0);
+  CHECK(watch.take(b.model).yielded == 0);
+  CHECK(watch.state().yielded == 0);
+  while (a.model.weight_capacity().resident > a.model.weight_capacity().min) look(3);
+  look(3);
+  CHECK(watch.take(a.model).yielded > 0);
+  CHECK(watch.halted());
+  CHECK(watch.state().hopeless);
+  Session of_a(a.model);
+  CHECK(of_a.feed(random_ids(10, 67)) == model::StepStatus::no_memory);
+  watch.detach(a.model);
+  watch.detach(b.model);
+  CHECK(watch.take(a.model).yielded == 0);
+  look(900);
+  CHECK_FALSE(watch.state().hopeless);
+  look(2);
+  CHECK(watch.state().hopeless);  // also without a model
+  Weights late;
+  watch.attach(late.model);
+  Session of_late(late.model);
+  CHECK(of_late.feed(random_ids(10, 67)) == model::StepStatus::no_memory);
+  watch.resume();
+  CHECK(of_late.feed(random_ids(10, 67)) == model::StepStatus::ok);
+  watch.on_short({});
+  watch.detach(late.model);
+}
+
 TEST_CASE("a watch with a thread of its own reads by itself, and ends with the object") {
   const MadeUpMachine machine;
   Weights weights;
   {
     MemoryWatch watch({.root = machine.folder.path("")});
     watch.attach(weights.model);
-    while (watch.take().readings == 0) std::this_thread::sleep_for(1ms);
+    while (watch.state().readings == 0) std::this_thread::sleep_for(1ms);
     const std::uint64_t whole = weights.model.weight_capacity().resident;
     machine.leave(4);
     while (weights.model.weight_capacity().resident == whole) std::this_thread::sleep_for(1ms);
-    watch.detach();
+    watch.detach(weights.model);
   }
   MemoryWatch of_this_machine;
-  while (of_this_machine.take().readings == 0 && !of_this_machine.take().pressure)
+  while (of_this_machine.state().readings == 0 && !of_this_machine.state().pressure)
     std::this_thread::sleep_for(1ms);
 }
 

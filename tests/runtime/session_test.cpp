@@ -90,6 +90,38 @@ TEST_CASE("a full context keeps the chunks before it") {
   CHECK(session.remaining() == 0);
 }
 
+TEST_CASE("a context that was shortened ends there, alone and in a shared step, and can be whole again") {
+  Fixture f;
+  Session session(f.model), other(f.model);
+  session.limit(20);
+  CHECK(session.limited());
+  CHECK(session.feed(f.ids) == model::StepStatus::context_full);
+  CHECK(session.tokens().size() == 16);
+  CHECK(session.remaining() == 4);
+  CHECK(session.feed(std::span(f.ids).subspan(16, 4)) == model::StepStatus::ok);
+  CHECK(session.remaining() == 0);
+  SharedStep together(f.model);
+  const std::array<SharedStep<Plain>::Feed, 2> feeds = {
+      {{&other, std::span(f.ids).first(2)}, {&session, std::span(f.ids).subspan(20, 1)}}};
+  const model::StepResult result = together.step(feeds);
+  CHECK(result.status == model::StepStatus::context_full);
+  CHECK(result.part == 1);
+  CHECK(other.tokens().empty());
+  session.limit(10);  // tokens that are there stay
+  CHECK(session.tokens().size() == 20);
+  CHECK(session.remaining() == 0);
+  session.limit(64);
+  CHECK_FALSE(session.limited());
+  CHECK(session.feed(std::span(f.ids).subspan(20)) == model::StepStatus::ok);
+  CHECK(session.remaining() == 34);
+  Session plain(f.model);
+  REQUIRE(plain.feed(f.ids) == model::StepStatus::ok);
+  const std::vector<float> expected = last_row(plain);
+  session.rewind(29);
+  REQUIRE(session.feed(std::span(f.ids).last(1)) == model::StepStatus::ok);
+  CHECK(last_row(session) == expected);
+}
+
 TEST_CASE("a flag stops between chunks and keeps what is done") {
   ScriptedModel model(3, "Hello.");
   Session session(model);

@@ -22,7 +22,9 @@ namespace mica::test {
 /// Opens models as a program does; their chat format is a line for each message.
 class FileLoader final : public serve::Loader {
  public:
-  explicit FileLoader(std::size_t n_ctx, std::size_t chunk = 64) : n_ctx_(n_ctx), chunk_(chunk) {}
+  /// watch: weights can leave memory then.
+  explicit FileLoader(std::size_t n_ctx, std::size_t chunk = 64, std::shared_ptr<MemoryWatch> watch = {})
+      : n_ctx_(n_ctx), chunk_(chunk), watch_(std::move(watch)) {}
 
   std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t /*budget*/ = 0,
                       std::size_t /*answers*/ = 0) override {
@@ -46,6 +48,8 @@ class FileLoader final : public serve::Loader {
   [[nodiscard]] OpenOptions options_of(std::size_t answers) const {
     OpenOptions options{.n_ctx = n_ctx_, .chunk = chunk_, .logits_rows = answers, .threads = 1};
     options.choice.kv = kv::Choice::paged;
+    if (watch_) options.choice.weights = paging::Choice::streamed;
+    options.watch = watch_;
     return options;
   }
 
@@ -61,6 +65,7 @@ class FileLoader final : public serve::Loader {
 
   static constexpr std::size_t rows_ = 4;
   std::size_t n_ctx_, chunk_;
+  std::shared_ptr<MemoryWatch> watch_;
 };
 
 /// A running scheduler. Ends with the object.
@@ -68,7 +73,7 @@ class Running {
  public:
   Running(std::vector<std::string> paths, std::uint64_t budget, serve::SchedulerOptions options = {},
           std::size_t n_ctx = 256, std::size_t chunk = 64)
-      : loader(n_ctx, chunk),
+      : loader(n_ctx, chunk, options.watch),
         ledger(std::make_shared<budget::Ledger>(budget)),
         scheduler(cards(std::move(paths)), loader, ledger, options),
         thread_([this] { scheduler.run(); }) {}
@@ -104,6 +109,7 @@ struct Collected {
   std::vector<serve::ScoredPiece> tokens;
   serve::Ended ended;
   std::string failure;
+  serve::Failed failed;
 };
 
 /// The whole answer. Checks that it begins once, before its text, and with the counts of its end.
@@ -130,6 +136,7 @@ inline Collected collect(serve::Answer& answer) {
       return all;
     } else if (auto* const failed = std::get_if<serve::Failed>(&*event)) {
       all.failure = failed->message;
+      all.failed = *failed;
       return all;
     }
   }

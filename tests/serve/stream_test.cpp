@@ -130,6 +130,10 @@ TEST_CASE("a whole reply that fails midway has the status and the form of the fa
   const HttpReply stopped = failing(Api::anthropic, FakeService::ended(StopReason::cancelled));
   CHECK(stopped.status == 503);
   CHECK(json_of(stopped)["error"]["type"] == "overloaded_error");
+  const HttpReply later = failing(Api::anthropic, short_of_memory(7));
+  CHECK(later.status == 503);
+  CHECK(later.headers.get("retry-after") == "7");
+  CHECK(json_of(later)["error"]["type"] == "overloaded_error");
   const HttpReply good = failing(Api::openai, FakeService::ended());
   CHECK(good.status == 200);
   CHECK(good.body == "\"never\"");

@@ -48,6 +48,8 @@ const plan::Fallback& FileLoader::chosen(const serve::ModelCard& card, std::uint
   if (const std::string changes = plan::differences(question, *fallback); !changes.empty())
     note(verb_, join("mica: ", card.id, ": to fit the budget, ", changes));
   plan::Fallback found = *fallback;
+  if (weights_may_leave(verb_, document, found.question, rest))
+    found.question.choice.weights = paging::Choice::streamed;
   found.question.sequence_bytes = true;
   found.plan = plan_run(document, found.question);
   return chosen_.emplace(card.id, std::move(found)).first->second;
@@ -67,6 +69,7 @@ std::shared_ptr<serve::LoadedModel> FileLoader::load(const serve::ModelCard& car
   open.chunk = fallback.question.model.chunk;
   open.choice = fallback.question.choice;
   open.ledger = ledger;
+  open.watch = watch_;
   open.log = log_to_stderr(verb_);
   note(verb_, join("mica: loading ", card.id, ", ", card.path));
   Model model(gguf::open(card.path), open);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "answer_options.hpp"
+#include "mica/runtime/memory_watch.hpp"
 #include "mica_tools/fit/fallbacks.hpp"
 #include "mica_tools/serve/loader.hpp"
 
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace mica::program {
 
@@ -22,8 +24,9 @@ inline constexpr std::uint64_t server_bytes = std::uint64_t{18} << 20;
 class FileLoader final : public serve::Loader {
  public:
   /// The verb outlives it. many: several models share the memory, so their contexts are shorter by default.
-  FileLoader(const AnswerVerb& verb, std::size_t parallel, bool many)
-      : verb_(verb), parallel_(parallel), many_(many) {}
+  /// watch: of all models; empty: none.
+  FileLoader(const AnswerVerb& verb, std::size_t parallel, bool many, std::shared_ptr<MemoryWatch> watch)
+      : verb_(verb), parallel_(parallel), many_(many), watch_(std::move(watch)) {}
 
   // Required by serve::Loader
   std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t budget, std::size_t answers) override;
@@ -37,6 +40,7 @@ class FileLoader final : public serve::Loader {
   const AnswerVerb& verb_;
   std::size_t parallel_;
   bool many_;
+  std::shared_ptr<MemoryWatch> watch_;
   std::map<std::string, plan::Fallback> chosen_;  // by id
 };
 

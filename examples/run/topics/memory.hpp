@@ -30,9 +30,10 @@ Where memory goes:
 What swap, huge pages, limits and control groups of this machine mean for a run:
 mica doctor. mica plan repeats what concerns a plan.
 
-While run, chat and complete load a model and generate, a governor releases
-memory that other processes need. If nothing is left to release, a session is
-saved and the program ends with code 4. --governor off turns it off.
+While run, chat, complete and serve load a model and generate, a governor
+releases memory that other processes need. If nothing is left to release, a
+session is saved and the program ends with code 4; a server ends its answers,
+unloads its models and waits until memory is back. --governor off turns it off.
 )"};
 
 }  // namespace mica::program::topic

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -90,6 +91,7 @@ void Serve::declare(Flags& flags) {
   RunningOptions::add_to(
       flags, "tokens of context of each answer; 0: trained, at most 32768, of several models 8192");
   add_sampling(flags);
+  add_governor(flags);
 }
 
 void Serve::check() const {
@@ -113,6 +115,28 @@ void Serve::add_keys(const std::string& path) {
     begin = end + 1;
   }
   MICA_CHECK(web_.keys.size() > before, usage, "--api-key-file: ", path, " has no key");
+}
+
+/// At once: a connection that is closed in order takes time, in which the process would be killed. Answers have
+/// ended with their errors.
+[[noreturn]] void end_lost(const OutputOptions& output) {
+  note(output, "mica: stopped: other processes took the memory, and nothing is left to release");
+  constexpr int out_of_memory = 4;
+  std::_Exit(out_of_memory);
+}
+
+/// Waits while other processes have the memory. False: the server ends before.
+bool load_first(serve::Scheduler& scheduler, const std::function<bool()>& ends) {
+  while (!ends()) {
+    try {
+      static_cast<void>(scheduler.model(""));
+      return true;
+    } catch (const serve::Refusal& refusal) {
+      if (!refusal.retry_after) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  }
+  return false;
 }
 
 std::uint64_t Serve::budget() const {
@@ -161,10 +185,15 @@ int Serve::run() {
   listen_.socket = inherited_socket();
   const auto ledger = std::make_shared<budget::Ledger>(budget());
   scheduler_.constraint_bytes = std::min(scheduler_.constraint_bytes, ledger->left() / 8);
-  FileLoader loader(*this, scheduler_.parallel, cards.size() > 1);
+  scheduler_.governor = thresholds;
+  if (governor) scheduler_.watch = std::make_shared<MemoryWatch>(MemoryWatchOptions{.governor = thresholds});
+  FileLoader loader(*this, scheduler_.parallel, cards.size() > 1, scheduler_.watch);
   const std::string first = cards.front().id;
   serve::Scheduler scheduler(std::move(cards), loader, ledger, scheduler_);
-  std::thread computes([&] { scheduler.run(); });
+  std::thread computes([&] {
+    scheduler.run();
+    if (scheduler.is_lost()) end_lost(*this);
+  });
   std::function<void()> stop_listening;
   std::exception_ptr failure;
   std::atomic<bool> listening{false}, ended{false};
@@ -183,8 +212,8 @@ int Serve::run() {
   // The first model is loaded at once: what is wrong with it is said now.
   try {
     while (!listening && !ended) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (!ended) static_cast<void>(scheduler.model(""));
-    if (!ended) notify_manager("READY=1");
+    const bool loaded = load_first(scheduler, [&] { return ended || interrupted(); });
+    if (loaded) notify_manager("READY=1");
     while (!interrupted() && !ended) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } catch (...) {
     failure = std::current_exception();

@@ -82,6 +82,7 @@ class AnyModel {
   virtual std::uint64_t yield_weights(std::uint64_t bytes) noexcept = 0;
   virtual void halt(bool halted) noexcept = 0;
   [[nodiscard]] virtual std::chrono::microseconds layer_time() noexcept = 0;
+  [[nodiscard]] virtual std::size_t kv_bytes_per_tile() const = 0;
   [[nodiscard]] virtual std::size_t max_chunk() const noexcept = 0;
   virtual bool set_chunk(std::size_t tokens) = 0;
 
@@ -162,6 +163,7 @@ class AnyModel::Of final : public AnyModel {
   std::uint64_t yield_weights(std::uint64_t bytes) noexcept override { return model_.yield_weights(bytes); }
   void halt(bool halted) noexcept override { model_.halt(halted); }
   std::chrono::microseconds layer_time() noexcept override { return model_.layer_time(); }
+  std::size_t kv_bytes_per_tile() const override { return model_.kv_bytes_per_tile(); }
   std::size_t max_chunk() const noexcept override { return model_.max_chunk(); }
   bool set_chunk(std::size_t tokens) override { return model_.set_chunk(tokens); }
   std::uint64_t weight_bytes() const noexcept override { return model_.weight_bytes(); }

@@ -67,6 +67,7 @@ concept ResizableModel = StepModel<M> &&
   { model.yield_weights(bytes) } noexcept -> std::same_as<std::uint64_t>;  // bytes that were freed
   { model.halt(halted) } noexcept;                                         // true: steps end with no_memory
   { model.layer_time() } noexcept -> std::same_as<std::chrono::microseconds>;  // that halt() may wait
+  { constant.kv_bytes_per_tile() } -> std::same_as<std::size_t>;   // that 16 more tokens of a sequence take
   { constant.max_chunk() } noexcept -> std::same_as<std::size_t>;  // chunk(), as the model was opened
   { model.set_chunk(tokens) } -> std::same_as<bool>;               // [1, max_chunk()]; false: nothing changed
 };

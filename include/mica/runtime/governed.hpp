@@ -10,8 +10,10 @@
 //   options.between_steps = [&] { governed(); };
 #pragma once
 
+#include "mica/base/bits.hpp"
 #include "mica/base/error.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/format/concept.hpp"
 #include "mica/runtime/governor.hpp"
 #include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/session.hpp"
@@ -19,6 +21,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -29,9 +32,14 @@ namespace mica {
 template <ResizableModel Model>
 struct GovernedOptions {
   GovernorOptions governor = {};      // its thresholds
-  Session<Model>* session = nullptr;  // its cache frees unused memory; null: none
+  Session<Model>* session = nullptr;  // its cache frees unused memory, and its context shortens; null: none
   /// Frees memory that can be restored, and returns whether it did: a PrefixCache, IdleSessions.
   std::function<bool()> free_memory = {};
+  /// Bytes that sessions beside `session` will take within so many tokens each. Empty: none.
+  std::function<std::uint64_t(std::size_t tokens)> growth = {};
+  /// With less than `low` remaining and nothing left to yield: the bytes by which these sessions may still
+  /// grow; otherwise Pressure::unlimited. Called after each reading.
+  std::function<void(std::uint64_t bytes)> limit_growth = {};
   /// The minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch.
   std::size_t min_chunk = 32;
   /// Yields within steps, and reads for this; the model is attached to it, as open() does. Null: memory is
@@ -51,6 +59,7 @@ class Governed {
   explicit Governed(Model& model, GovernedOptions<Model> options = {})
       : model_(model),
         options_(std::move(options)),
+        tile_bytes_(model.kv_bytes_per_tile()),
         reader_(options_.root),
         governor_(model.weight_capacity(), options_.governor) {}
 
@@ -67,9 +76,11 @@ class Governed {
                                 : join(budget::size_text(state.yielded), " of weights left memory at once");
       add(done, follow(decision));
     }
+    const std::uint64_t own = own_growth();
     // What frees nothing is not waited for.
     for (bool again = !state.halted; again;) {
-      const auto decision = governor_.decide(*state.pressure, model_.weight_capacity(), now, state.growth);
+      const auto decision =
+          governor_.decide(*state.pressure, model_.weight_capacity(), now, state.growth, own);
       if (!decision) break;
       refused_ = false;
       const std::string changed = follow(*decision);
@@ -78,6 +89,7 @@ class Governed {
       if (again) governor_.hurry();
       add(done, changed);
     }
+    if (!state.halted) add(done, limit_sessions(state, own));
     if (done.empty()) return false;
     const budget::Pressure& pressure = *state.pressure;
     const auto waited = static_cast<int>(pressure.stalled * 100 + 0.5);
@@ -105,8 +117,8 @@ class Governed {
  private:
   /// The reading of the watch, if it is a new one, or one of our own.
   [[nodiscard]] MemoryWatch::State read(Clock::time_point now) {
-    if (options_.watch == nullptr) return {.pressure = reader_.poll(now)};
-    MemoryWatch::State state = options_.watch->take();
+    if (options_.watch == nullptr) return {.pressure = reader_.poll(now), .others_came = true};
+    MemoryWatch::State state = options_.watch->take(model_);
     if (std::exchange(readings_, state.readings) == state.readings && state.yielded == 0 &&
         !state.loaded_short)
       state.pressure.reset();
@@ -128,6 +140,37 @@ class Governed {
     }
     if (passes(Yield::chunk, decision.to, decision.from)) add(done, set_chunk(max));
     return done;
+  }
+
+  /// Bytes that sessions will take within GovernorOptions::growth_tokens, or within a step as long as the last
+  /// one of the session.
+  [[nodiscard]] std::uint64_t own_growth() const {
+    const std::size_t tokens = options_.governor.growth_tokens;
+    const std::uint64_t bytes = options_.growth ? options_.growth(tokens) : 0;
+    if (options_.session == nullptr) return bytes;
+    const Session<Model>& session = *options_.session;
+    const std::size_t soon = std::min(std::max(tokens, session.chunk_size()), session.remaining());
+    return bytes + ceil_div(soon, format::tile_tokens) * tile_bytes_;
+  }
+  /// Sessions grow no further than memory lasts. Returns the change of the session's context, for the log.
+  [[nodiscard]] std::string limit_sessions(const MemoryWatch::State& state, std::uint64_t own) {
+    const std::uint64_t bytes =
+        state.others_came
+            ? governor_.growth_left(*state.pressure, model_.weight_capacity(), state.growth, own)
+            : budget::Pressure::unlimited;
+    if (options_.limit_growth) options_.limit_growth(bytes);
+    if (options_.session == nullptr) return {};
+    Session<Model>& session = *options_.session;
+    const bool was_limited = session.limited();
+    session.limit(bytes == budget::Pressure::unlimited ? model_.n_ctx()
+                                                       : session.tokens().size() + tokens_in(bytes));
+    if (session.limited() == was_limited) return {};
+    return join(was_limited ? "the context has again " : "the context ends at ",
+                session.tokens().size() + session.remaining(), " tokens");
+  }
+  /// Whole tiles of a sequence.
+  [[nodiscard]] std::uint64_t tokens_in(std::uint64_t bytes) const noexcept {
+    return bytes / std::max<std::uint64_t>(tile_bytes_, 1) * format::tile_tokens;
   }
 
   /// Empty where caches had no memory to release.
@@ -155,6 +198,7 @@ class Governed {
 
   Model& model_;
   GovernedOptions<Model> options_;
+  std::size_t tile_bytes_;  // of keys and values
   budget::PressureReader reader_;
   Governor governor_;
   bool refused_ = false;        // a part of the decision was applied

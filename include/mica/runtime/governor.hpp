@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -38,13 +39,16 @@ enum class Yield : std::uint8_t {
 }
 
 /// The thresholds of a governor. Fractions are of the nearest limit. Each threshold grows with the bytes that
-/// others take within 100 ms (budget/growth.hpp): urgent by 5/4 of them, low by 3/2, high by 5/2.
+/// others take within 100 ms (budget/growth.hpp): urgent by 5/4 of them, low by 3/2, high by 5/2. low and high
+/// grow with the bytes that running sessions will take soon, too.
 struct GovernorOptions {
   double low = budget::Pressure::reserve_part;  // less remaining is pressure
   double high = 0.04;  // more remaining is no pressure; between them the time that tasks wait decides
   std::uint64_t min_low = budget::Pressure::min_reserve;  // bytes: `low` is no less,
   std::uint64_t max_low = budget::Pressure::max_reserve;  // and no more; `high` changes with it
   double stalled = 0.1;  // of the time waited for memory, with less than `high` remaining: pressure as well
+  std::size_t growth_tokens =
+      64;  // what running sessions take within these counts as taken: `low` and `high`
   std::chrono::milliseconds down{200};         // from one yield to the next
   std::chrono::milliseconds up{10'000};        // without pressure before a yield is taken back
   std::chrono::milliseconds longest{300'000};  // the maximum of this wait
@@ -73,10 +77,20 @@ class Governor {
   /// The decision could not be applied: yielded memory stays yielded until there is no pressure.
   void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }
   /// Empty: nothing to do. The caller applies a decision before the next reading. growth: bytes that others
-  /// took within 100 ms, at most.
+  /// took within 100 ms, at most. own: bytes that running sessions will take soon.
   [[nodiscard]] std::optional<Decision> decide(const budget::Pressure& pressure,
                                                const paging::WeightCapacity& capacity, Time now,
-                                               std::uint64_t growth = 0) noexcept;
+                                               std::uint64_t growth = 0, std::uint64_t own = 0) noexcept;
+  /// The bytes by which running sessions may still grow: with less than `low` remaining and nothing left to
+  /// yield, those above half of `low`. Otherwise Pressure::unlimited.
+  [[nodiscard]] std::uint64_t growth_left(const budget::Pressure& pressure,
+                                          const paging::WeightCapacity& capacity, std::uint64_t growth,
+                                          std::uint64_t own) const noexcept {
+    const bool yields = capacity.resident > capacity.min || yield_ < Yield::cold;
+    if (yields || pressure.left >= thresholds(options_, pressure, growth, own).low)
+      return budget::Pressure::unlimited;
+    return pressure.left - std::min(pressure.left, thresholds(options_, pressure, 0).urgent);
+  }
   /// The last yield freed nothing: the next one does not wait.
   void hurry() noexcept { at_once_ = true; }
   /// Weights were yielded at once, because less than `urgent` remained. Returns the decision that yields what
@@ -94,12 +108,13 @@ class Governor {
     std::uint64_t urgent, low, high;
   };
   [[nodiscard]] static Thresholds thresholds(const GovernorOptions& options, const budget::Pressure& pressure,
-                                             std::uint64_t growth) noexcept {
+                                             std::uint64_t growth, std::uint64_t own = 0) noexcept {
     const double part = options.low * static_cast<double>(pressure.limit);
     const auto low = std::clamp(static_cast<std::uint64_t>(part), options.min_low, options.max_low);
     const auto high = static_cast<std::uint64_t>(static_cast<double>(low) * options.high / options.low);
     const std::uint64_t fast = std::min(growth, pressure.limit);
-    return {low / 2 + fast * 5 / 4, low + fast * 3 / 2, high + fast * 5 / 2};
+    const std::uint64_t soon = std::min(own, pressure.limit);
+    return {low / 2 + fast * 5 / 4, low + soon + fast * 3 / 2, high + soon + fast * 5 / 2};
   }
 
  private:
@@ -156,9 +171,9 @@ class Governor {
 
 inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure,
                                                 const paging::WeightCapacity& capacity, Time now,
-                                                std::uint64_t growth) noexcept {
+                                                std::uint64_t growth, std::uint64_t own) noexcept {
   if (pressure.limit == budget::Pressure::unlimited) return std::nullopt;
-  const Thresholds m = thresholds(options_, pressure, growth);
+  const Thresholds m = thresholds(options_, pressure, growth, own);
   const bool waits = pressure.stalled > options_.stalled && pressure.left < m.high;
   const bool pressed = pressure.left < m.low || waits || pressure.killed > 0;
   std::optional<Decision> decision;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that watches memory while a model is loaded and while its steps run, for a Governed. A step may
+// A thread that watches memory while models are loaded and while their steps run, for a Governed. A step may
 // take seconds, and others may take the memory that is left in a tenth of one: where that is near, the thread
 // frees weights at once, which the step then reads for itself. No bit of an answer changes.
 //
 //   left      | urgent: weights leave at once | low: a Governed yields between two steps |
 //   pauses    8 ms near the thresholds, 100 ms far from them; the kernel's events end a pause
 //
-// Where nothing is left to yield and others still take memory, the model is halted: its steps end soon, so
-// that a session can be saved before the process is killed.
+// Where nothing is left to yield and others still take memory, all models are halted: their steps end soon,
+// so that a session can be saved before the process is killed. A program that frees more then, as a server
+// does, may resume().
 #pragma once
 
 #include "mica/budget/detail/pressure_events.hpp"
@@ -30,6 +31,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 #if defined(__linux__)
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -41,13 +43,13 @@ namespace mica {
 struct MemoryWatchOptions {
   GovernorOptions governor = {};  // its thresholds
   std::string root = {};          // stands before /proc and /sys, for tests
-  /// Called once, by the thread, when the model is halted: to wake a program that waits for input. It calls
+  /// Called once, by the thread, when models are halted: to wake a program that waits for input. It calls
   /// no function of the watch.
   std::function<void()> on_halt = {};
   bool thread = true;  // false: the owner calls look()
 };
 
-/// Watches one model at a time. Public functions may be called from any thread. Cost: a reading in each
+/// Watches any number of models. Public functions may be called from any thread. Cost: a reading in each
 /// pause, some tens of microseconds.
 class MemoryWatch {
  public:
@@ -57,9 +59,11 @@ class MemoryWatch {
   struct State {
     std::optional<budget::Pressure> pressure;  // empty: there is nothing to read
     std::uint64_t growth = 0;    // bytes that others took within 100 ms, the maximum, which fades
-    std::uint64_t yielded = 0;   // bytes of weights that were freed since the last take()
-    bool loaded_short = false;   // loading was told that memory is short, since the last take()
+    std::uint64_t yielded = 0;   // bytes of weights of a model that were freed since its last take()
+    bool loaded_short = false;   // its loading was told that memory is short, since its last take()
     std::uint64_t readings = 0;  // so far
+    bool others_came = false;    // others use more than at their minimum
+    bool hopeless = false;       // nothing was left to free, and the limit is near
     bool halted = false;         // as halted() says
   };
 
@@ -77,32 +81,65 @@ class MemoryWatch {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// Frees weights of this model from now on, until detach(). The model outlives that.
+  /// Frees weights of this model from now on, until detach(). The model outlives that. Of several models the
+  /// one that was attached first yields first.
   template <ResizableModel Model>
   void attach(Model& model) {
     const std::lock_guard hold(lock_);
-    model_ = {
+    models_.push_back({
         &model,
         [](void* m, std::uint64_t bytes) noexcept { return static_cast<Model*>(m)->yield_weights(bytes); },
         [](void* m, bool halted) noexcept { static_cast<Model*>(m)->halt(halted); },
-        [](void* m) noexcept { return static_cast<Model*>(m)->layer_time(); }};
+        [](void* m) noexcept { return static_cast<Model*>(m)->layer_time(); },
+        0,
+        told_.exchange(false, std::memory_order_relaxed),
+    });
+    if (state_.halted) model.halt(true);
   }
-  void detach() noexcept {
+  template <ResizableModel Model>
+  void detach(Model& model) noexcept {
     const std::lock_guard hold(lock_);
-    model_ = {};
+    std::erase_if(models_, [&](const Watched& watched) { return watched.model == &model; });
   }
-  /// The state; what was yielded is counted anew.
-  [[nodiscard]] State take() noexcept {
+  /// The model was used last: it yields after all others.
+  template <ResizableModel Model>
+  void touch(Model& model) noexcept {
+    const std::lock_guard hold(lock_);
+    const auto at = find(&model);
+    if (at != models_.end()) std::rotate(at, at + 1, models_.end());
+  }
+  /// The state, without what was yielded.
+  [[nodiscard]] State state() const noexcept {
+    const std::lock_guard hold(lock_);
+    return state_;
+  }
+  /// The state, with what the model yielded, which is counted anew.
+  template <ResizableModel Model>
+  [[nodiscard]] State take(Model& model) noexcept {
     const std::lock_guard hold(lock_);
     State out = state_;
-    out.loaded_short = told_.exchange(false, std::memory_order_relaxed);
-    state_.yielded = 0;
+    const auto at = find(&model);
+    if (at == models_.end()) return out;
+    out.yielded = std::exchange(at->yielded, 0);
+    out.loaded_short = std::exchange(at->loaded_short, false);
     return out;
   }
-  /// Whether the model was halted: nothing is left to yield, and the limit is near.
+  /// Calls f with each reading below `low`, from the thread: to wake a program that frees memory of its own.
+  /// f calls no function of the watch, and is not called after it was replaced. Empty: nothing is called.
+  void on_short(std::function<void()> f) {
+    const std::lock_guard hold(lock_);
+    on_short_ = std::move(f);
+  }
+  /// Whether models were halted: nothing is left to yield, and the limit is near.
   [[nodiscard]] bool halted() const noexcept {
     const std::lock_guard hold(lock_);
     return state_.halted;
+  }
+  /// Steps run again.
+  void resume() noexcept {
+    const std::lock_guard hold(lock_);
+    state_.halted = state_.hopeless = false;
+    for (const Watched& watched : models_) watched.halt(watched.model, false);
   }
   /// While a model is loaded: the bytes that its weights should leave to others.
   [[nodiscard]] std::uint64_t lacking() const noexcept { return lacking_.load(std::memory_order_relaxed); }
@@ -141,18 +178,19 @@ class MemoryWatch {
     state_.growth = growth_.peak();
     ++state_.readings;
     const auto m = Governor::thresholds(options_.governor, *pressure, growth_.peak());
-    const bool others_came = pressure->others > least_others_ + some_bytes;
-    if (pressure->left >= m.urgent || !others_came) {
+    state_.others_came = pressure->others > least_others_ + some_bytes;
+    state_.hopeless = false;
+    if (pressure->left < m.low && on_short_) on_short_();
+    if (pressure->left >= m.urgent || !state_.others_came) {
       lacking_.store(0, std::memory_order_relaxed);
       return pause_for(pressure->left - std::min(pressure->left, m.low));
     }
     const std::uint64_t lacking = (m.low + m.high) / 2 - pressure->left;
     lacking_.store(lacking, std::memory_order_relaxed);
-    const std::uint64_t freed = model_.model == nullptr ? 0 : model_.yield(model_.model, lacking);
-    state_.yielded += freed;
-    if (freed == 0 && model_.model != nullptr && is_hopeless(*pressure)) {
-      model_.halt(model_.model, true);
-      if (!std::exchange(state_.halted, true) && options_.on_halt) options_.on_halt();
+    if (yield(lacking) == 0 && is_hopeless(*pressure)) {
+      state_.hopeless = true;
+      for (const Watched& watched : models_) watched.halt(watched.model, true);
+      if (!models_.empty() && !std::exchange(state_.halted, true) && options_.on_halt) options_.on_halt();
     }
     return min_pause;
   }
@@ -170,7 +208,34 @@ class MemoryWatch {
     std::uint64_t (*yield)(void*, std::uint64_t) noexcept = nullptr;
     void (*halt)(void*, bool) noexcept = nullptr;
     std::chrono::microseconds (*layer_time)(void*) noexcept = nullptr;
+    std::uint64_t yielded = 0;  // since it was taken
+    bool loaded_short = false;
   };
+
+  [[nodiscard]] std::vector<Watched>::iterator find(const void* model) noexcept {
+    return std::find_if(models_.begin(), models_.end(),
+                        [&](const Watched& watched) { return watched.model == model; });
+  }
+  /// Frees weights of one model after the other; returns the bytes.
+  std::uint64_t yield(std::uint64_t bytes) noexcept {
+    std::uint64_t freed = 0;
+    for (Watched& watched : models_) {
+      if (freed >= bytes) break;
+      const std::uint64_t of_this = watched.yield(watched.model, bytes - freed);
+      watched.yielded += of_this;
+      freed += of_this;
+    }
+    return freed;
+  }
+  /// The longest layer of all models; 0 without one.
+  [[nodiscard]] std::chrono::microseconds layer_time() const noexcept {
+    std::chrono::microseconds longest{0};
+    for (const Watched& watched : models_) {
+      const auto layer = watched.layer_time(watched.model);
+      longest = std::max(longest, layer.count() == 0 ? unknown_layer : layer);
+    }
+    return longest;
+  }
 
   [[nodiscard]] static std::chrono::milliseconds pause_for(std::uint64_t bytes) noexcept {
     return std::clamp(std::chrono::milliseconds(bytes / fastest), min_pause, max_pause);
@@ -179,8 +244,7 @@ class MemoryWatch {
   [[nodiscard]] bool is_hopeless(const budget::Pressure& pressure) const noexcept {
     if (pressure.left < least_bytes) return true;
     if (growth_.recent() < noise_bytes) return false;
-    const auto layer = model_.layer_time(model_.model);
-    const auto ending = (layer.count() == 0 ? unknown_layer : layer) * 3 / 2 + min_ending;
+    const auto ending = layer_time() * 3 / 2 + min_ending;
     const double windows = std::chrono::duration<double>(ending) / growth_.window();
     return static_cast<double>(pressure.left) < static_cast<double>(growth_.recent()) * windows + least_bytes;
   }
@@ -205,7 +269,8 @@ class MemoryWatch {
   budget::Growth growth_;
   std::uint64_t least_others_ = 0;
   State state_;
-  Watched model_;
+  std::vector<Watched> models_;  // in the order in which they yield
+  std::function<void()> on_short_;
   std::atomic<std::uint64_t> lacking_{0};
   std::atomic<bool> stopped_{false}, told_{false};
   budget::detail::PressureEvents events_;

@@ -84,13 +84,14 @@ class BasicModel {
     /// The watch has the model while this lives.
     struct Watched {
       std::shared_ptr<MemoryWatch> watch;
-      Watched(std::shared_ptr<MemoryWatch> given, AnyModel& model) : watch(std::move(given)) {
+      AnyModel& model;
+      Watched(std::shared_ptr<MemoryWatch> given, AnyModel& its) : watch(std::move(given)), model(its) {
         if (watch) watch->attach(model);
       }
       Watched(const Watched&) = delete;
       Watched& operator=(const Watched&) = delete;
       ~Watched() {
-        if (watch) watch->detach();
+        if (watch) watch->detach(model);
       }
     } watched;
   };

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -128,8 +129,16 @@ class Session {
   [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept {
     return {tokens_.data(), tokens_.size()};
   }
-  /// Remaining tokens of the context.
-  [[nodiscard]] std::size_t remaining() const noexcept { return model_->n_ctx() - tokens_.size(); }
+  /// Remaining tokens of the context, which limit() may shorten.
+  [[nodiscard]] std::size_t remaining() const noexcept {
+    const std::size_t max = std::min(max_tokens_, model_->n_ctx());
+    return max - std::min(max, tokens_.size());
+  }
+  /// Shortens the context to `tokens`: a feed() beyond them ends with context_full. Tokens that are there stay.
+  /// n_ctx() or more: as the model was opened.
+  void limit(std::size_t tokens) noexcept { max_tokens_ = tokens; }
+  /// Whether limit() has shortened the context.
+  [[nodiscard]] bool limited() const noexcept { return max_tokens_ < model_->n_ctx(); }
   /// The model that it was made with.
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] const Model& model() const noexcept { return *model_; }
@@ -154,6 +163,7 @@ class Session {
     while (!tokens.empty()) {
       if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) break;
       const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk()));
+      if (!allows(chunk.size())) return model::StepStatus::context_full;
       const model::StepStatus status = model_->step(cache_, chunk);
       if (status != model::StepStatus::ok) return status;
       took(chunk, 0);
@@ -271,6 +281,8 @@ class Session {
     return had;
   }
 
+  /// The number of tokens of the last chunk, whose logits can be had.
+  [[nodiscard]] std::size_t chunk_size() const noexcept { return chunk_size_; }
   /// Tokens with keys and values; the others would be run again.
   [[nodiscard]] std::size_t cached() const noexcept { return cache_.tokens; }
   /// Its keys and values, for adopt() of another session.
@@ -288,6 +300,9 @@ class Session {
 
  private:
   friend class SharedStep<Model>;
+
+  /// Whether limit() leaves so many tokens: the model itself refuses those beyond n_ctx().
+  [[nodiscard]] bool allows(std::size_t tokens) const noexcept { return !limited() || tokens <= remaining(); }
 
   /// Restores the cache: from the file of the session, or by running tokens again.
   [[nodiscard]] model::StepStatus replay() {
@@ -321,6 +336,7 @@ class Session {
   Model* model_;
   typename Model::Cache cache_;
   std::vector<text::TokenId> tokens_;
+  std::size_t max_tokens_ = std::numeric_limits<std::size_t>::max();  // by limit()
   std::vector<std::size_t> rows_;
   std::size_t chunk_begin_ = 0;  // of the last chunk, whose hidden states the model still has
   std::size_t chunk_size_ = 0;

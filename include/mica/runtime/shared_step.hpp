@@ -35,6 +35,7 @@ class SharedStep {
       feeds[i].session->check_ids(feeds[i].tokens);
       const model::StepStatus replayed = feeds[i].session->replay();
       if (replayed != model::StepStatus::ok) return {replayed, i};
+      if (!feeds[i].session->allows(feeds[i].tokens.size())) return {model::StepStatus::context_full, i};
       sequences_.push_back({&feeds[i].session->cache_, feeds[i].tokens});
     }
     const model::StepResult result = model_->step(sequences_);

@@ -71,7 +71,7 @@ class Answers {
         std::optional<Event> event = answers_[i]->next(max_wait(open));
         if (!event) continue;
         quiet = false;
-        if (const auto* failed = std::get_if<Failed>(&*event)) throw Refusal(failed->cause, failed->message);
+        if (const auto* failed = std::get_if<Failed>(&*event)) throw refusal_of(*failed);
         if (const auto* ended = std::get_if<Ended>(&*event)) {
           require_complete(*ended);
           over[i] = true;

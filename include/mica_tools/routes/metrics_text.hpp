@@ -102,6 +102,8 @@ class MetricsText {
   out.add("steps_total", "Steps of models.", real(m.steps));
   out.add("model_loads_total", "Models that were loaded.", real(m.loads));
   out.add("model_unloads_total", "Models that were unloaded.", real(m.unloads));
+  out.add("sheds_total", "Times that others took the memory, so that answers ended and models were unloaded.",
+          real(m.sheds));
   out.add("first_token_seconds", "Seconds from a request to its first token.", m.first_token);
   out.add("between_tokens_seconds", "Seconds between two tokens of an answer.", m.between_tokens);
   out.add("queued_seconds", "Seconds in the queue.", m.queued);

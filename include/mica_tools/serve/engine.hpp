@@ -9,6 +9,7 @@
 #include "mica/alloc/huge.hpp"
 #include "mica/constraint/any.hpp"
 #include "mica/runtime/batch.hpp"
+#include "mica/runtime/governed.hpp"
 #include "mica_tools/serve/answer.hpp"
 #include "mica_tools/serve/loaded_model.hpp"
 #include "mica_tools/serve/options.hpp"
@@ -76,13 +77,18 @@ class Engine {
         slots_(options.parallel),
         batch_(model_->model().transformer(), model_->model().tokenizer(),
                {.reuse_prefixes = true,
-                .free_memory = [this, free_other = std::move(
-                                          free_other)] { return prefixes_.drop_one() || free_other(); }},
+                .free_memory =
+                    [this, free_other = std::move(free_other)] {
+                      return !halted() && (prefixes_.drop_one() || free_other());
+                    }},
                &prefixes_) {
+    govern_by(options.watch.get());
     if (options.state.empty()) return;
     try {
       state_.emplace(options.state + "/" + file_name_of(model_->card().id), options.max_state_bytes);
-    } catch (const Error& error) {  // answers do not need it
+      if (options.watch)
+        Session<AnyModel>(model_->model().transformer()).prepare_save();  // later it may be late
+    } catch (const Error& error) {                                        // answers do not need it
       options.log(LogLevel::warning, join("prefixes are not saved: ", error.message()));
     }
   }
@@ -105,12 +111,31 @@ class Engine {
     const std::uint64_t tokens = tokens_.bytes() == 0 ? model_->tokens()->bytes() : 0;
     return (waiting.constrained ? 0 : options_.constraint_bytes) + masked_bytes() + tokens;
   }
-  /// Bytes that the running answers will still allocate, if none ends early.
+  /// Bytes that the running answers will still allocate, if none ends early, and those of weights that have left
+  /// memory and will come back.
   [[nodiscard]] std::uint64_t reserved() const noexcept {
-    std::uint64_t bytes = 0;
+    const std::uint64_t resident = model_->model().transformer().weight_capacity().resident;
+    std::uint64_t bytes = max_weights_ - std::min(max_weights_, resident);
     for (const Running& running : running_) bytes += growth(running);
     return bytes;
   }
+  /// Bytes that the running answers will take within so many tokens each, and within the next step.
+  [[nodiscard]] std::uint64_t growth_within(std::size_t tokens) const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Running& running : running_) {
+      const std::size_t now = running.session.cached();
+      const std::size_t soon = std::max(tokens, running.session.chunk_size());
+      bytes += model_->bytes().growth(now, std::min(running.end, now + soon), running.shared);
+    }
+    return bytes;
+  }
+  /// Between two steps, where memory is short or was: steps become shorter, weights leave, and what left comes back.
+  /// True: something changed.
+  bool yield(MemoryWatch::Clock::time_point now) { return governed_ && (*governed_)(now); }
+  /// Frees scratch of long steps; where none runs.
+  void shrink() { static_cast<void>(model_->model().transformer().set_chunk(1)); }
+  /// Whether nothing is left to release, and the memory that is left is not enough for a further answer.
+  [[nodiscard]] bool limited() const noexcept { return limited_; }
   /// Bytes of sequences that running answers have now; a beginning that several share counts once.
   [[nodiscard]] std::uint64_t held() const noexcept {
     std::uint64_t own = 0, common = 0;
@@ -124,6 +149,20 @@ class Engine {
   }
   /// Frees the least recently used prefix; false: there is none.
   bool drop_prefix() noexcept { return prefixes_.drop_one(); }
+  /// The same, saved first if there is a folder that does not have it.
+  bool park_prefix(std::string& error) {
+    static_cast<void>(save_one(error));
+    return prefixes_.drop_one();
+  }
+  /// Bytes of the prefix that was used least recently; 0: there is none.
+  [[nodiscard]] std::uint64_t oldest_prefix_bytes() const {
+    std::uint64_t bytes = 0;
+    prefixes_.for_each_text([&](std::span<const TokenId> tokens, const AnyModel::Cache&) {
+      bytes = model_->bytes().at(tokens.size());
+      return false;
+    });
+    return bytes;
+  }
 
   /// Makes a running answer of a job if the ledger has what the job needs beside `reserved` bytes. Sets
   /// `needed` to the bytes that it will allocate from now on, and adds them to `reserved` if it was admitted;
@@ -144,7 +183,7 @@ class Engine {
   /// One step of all running answers.
   void step();
   /// Ends all answers as failed.
-  void fail_all(const std::string& message);
+  void fail_all(const Failed& failure);
   /// Appends the running answers.
   void describe(std::vector<AnswerState>& answers) const;
 
@@ -206,6 +245,9 @@ class Engine {
   }
   void start(Running& running);
   void note_tokens(Running& running);
+  void govern_by(MemoryWatch* watch);
+  void limit_growth(std::uint64_t bytes);
+  [[nodiscard]] bool halted() const noexcept { return governed_ && governed_->halted(); }
   [[nodiscard]] Failed failure_of(std::size_t member, const Failed& other);
   void end(Running& running, Failed failure);
 
@@ -218,7 +260,10 @@ class Engine {
   std::vector<std::vector<TokenId>> slots_;  // tokens of the last sequence of each
   alloc::Booking tokens_;                    // the vocabulary as constraints need it; 0: none has run
   RunningBatch batch_;
-  std::list<Running> running_;  // addresses stay
+  std::list<Running> running_;                  // addresses stay
+  std::optional<Governed<AnyModel>> governed_;  // empty: memory is not watched
+  std::uint64_t max_weights_ = 0;               // bytes in memory, as the model was opened; 0: not watched
+  bool limited_ = false;
   std::optional<StateFolder> state_;
   std::chrono::steady_clock::time_point save_after_ = {};  // after an error
   /// Checksums of texts: each is saved once, also where the folder has no room for it.
@@ -424,11 +469,14 @@ inline void Engine::end(Running& running, Failed failure) {
   const std::size_t prompt = running.job.prompt.tokens.size();
   const bool left = running.answer->cancelled().load(std::memory_order_relaxed);
   if (result.reason >= StopReason::no_memory)
-    failure = {join("the answer ended early: ", name(result.reason))};
+    failure = halted() ? short_of_memory(1) : Failed{join("the answer ended early: ", name(result.reason))};
   const bool failed =
       result.reason >= StopReason::no_memory || (result.reason == StopReason::cancelled && !left);
   if (!failed) {
     failure = {};
+    if (result.reason == StopReason::context_full && running.session.limited())
+      options_.log(LogLevel::warning, join(model_->card().id, ": answer ", running.id, " ends after ",
+                                           result.tokens.size(), " tokens, since others took the memory"));
     announce(running, result);
     const std::span<const TokenId> sequence = running.session.tokens().first(running.session.cached());
     if (running.job.slot) slots_[*running.job.slot].assign(sequence.begin(), sequence.end());
@@ -489,9 +537,34 @@ inline void Engine::step() {
   pace_.count(writers, ran - std::min(writers, ran), seconds);
 }
 
-inline void Engine::fail_all(const std::string& message) {
-  for (Running& running : running_) end(running, {message});
+inline void Engine::fail_all(const Failed& failure) {
+  for (Running& running : running_) end(running, failure);
   running_.clear();
+}
+
+inline void Engine::govern_by(MemoryWatch* watch) {
+  if (watch == nullptr) return;
+  constexpr std::size_t min_chunk = 32;
+  AnyModel& model = model_->model().transformer();
+  max_weights_ = model.weight_capacity().resident;
+  GovernedOptions<AnyModel> options;
+  options.governor = options_.governor;
+  options.growth = [this](std::size_t tokens) { return growth_within(tokens); };
+  options.limit_growth = [this](std::uint64_t bytes) { limit_growth(bytes); };
+  options.min_chunk = std::max(min_chunk, options_.parallel);
+  options.watch = watch;
+  options.log = options_.log;
+  governed_.emplace(model, std::move(options));
+}
+
+/// Each running answer may take an equal part of these bytes.
+inline void Engine::limit_growth(std::uint64_t bytes) {
+  const std::size_t soon = options_.governor.growth_tokens;
+  limited_ = bytes < growth_within(soon) + model_->bytes().at(soon);
+  for (Running& running : running_) {
+    const std::size_t now = running.session.tokens().size();
+    running.session.limit(now + model_->bytes().tokens_in(now, bytes / running_.size()));
+  }
 }
 
 inline void Engine::describe(std::vector<AnswerState>& answers) const {

@@ -11,6 +11,8 @@
 #include "mica_tools/serve/refusal.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -52,7 +54,23 @@ struct Ended {
 struct Failed {
   std::string message;          // for a person
   Cause cause = Cause::failed;  // invalid: by the request itself, as by a constraint that reached a limit
+  std::optional<std::uint64_t> retry_after = {};  // seconds, of Cause::unavailable
 };
+
+/// That of a request while other processes take the memory. retry_after: seconds.
+[[nodiscard]] inline Failed short_of_memory(std::uint64_t retry_after) {
+  return {
+      "other processes took the memory of this server, and nothing is left to release; send the request "
+      "again later",
+      Cause::unavailable, retry_after};
+}
+
+/// The same as a refusal.
+[[nodiscard]] inline Refusal refusal_of(const Failed& failed) {
+  Refusal refusal(failed.cause, failed.message);
+  refusal.retry_after = failed.retry_after;
+  return refusal;
+}
 
 /// That of an error.
 [[nodiscard]] inline Failed failed_by(const Error& error) {

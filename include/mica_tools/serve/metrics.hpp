@@ -43,6 +43,7 @@ struct Metrics {
   double answer_seconds = 0;        // sum over answers of the time of writing
   std::uint64_t loads = 0;          // of models
   std::uint64_t unloads = 0;        // of models
+  std::uint64_t sheds = 0;          // others took the memory: answers were ended and all models unloaded
   Histogram first_token = {};       // seconds from submit to the first token
   Histogram between_tokens = {};    // seconds between two tokens of an answer
   Histogram queued = {};            // seconds in the queue

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,15 @@ class ModelMemory {
   [[nodiscard]] std::uint64_t freeable(const ModelEntry& entry) const noexcept;
   /// Drops a prefix of the model that was used least recently of those that have one; false: there is none.
   bool drop_prefix() noexcept;
+  /// Whether there is time to save a prefix of so many bytes before it is freed.
+  using HasTime = std::function<bool(std::uint64_t bytes)>;
+  /// Frees memory for other processes until `bytes` are free: prefixes as drop_prefix() chooses them, then models
+  /// without answers that were not used for a second. Prefixes are saved first if there is a folder, and time.
+  /// Returns the bytes that were freed.
+  std::uint64_t release(std::uint64_t bytes, const HasTime& has_time);
+  /// Frees all prefixes, and all models that have no answers; they are saved as by release(). False: some thread
+  /// makes a job for a model, which stays for now.
+  [[nodiscard]] bool release_all(const HasTime& has_time);
   /// Frees memory for a model that is to be loaded: models without answers, the least recently used first, then
   /// prefixes. False: that was not enough.
   [[nodiscard]] bool free_for_model(const ModelEntry& wanted);
@@ -77,8 +87,10 @@ class ModelMemory {
 
   [[nodiscard]] std::uint64_t unbooked() const;
   template <class Enough>
-  bool unload_until(Enough&& enough, const ModelEntry* kept);
+  bool unload_until(Enough&& enough, const ModelEntry* kept, std::chrono::milliseconds idle_time = {});
   bool release_measured();
+  [[nodiscard]] ModelEntry* oldest_with_prefix() const noexcept;
+  bool park_prefix(const HasTime& has_time);
 
   const Entries& entries_;
   budget::Ledger& ledger_;
@@ -120,21 +132,59 @@ inline std::uint64_t ModelMemory::prefix_bytes() const noexcept {
   return all - std::min(all, held);
 }
 
-inline bool ModelMemory::drop_prefix() noexcept {
+inline ModelEntry* ModelMemory::oldest_with_prefix() const noexcept {
   ModelEntry* oldest = nullptr;
   for (const auto& entry : entries_) {
     if (!entry->engine || entry->engine->prefixes() == 0) continue;
     if (oldest == nullptr || entry->used < oldest->used) oldest = entry.get();
   }
+  return oldest;
+}
+
+inline bool ModelMemory::drop_prefix() noexcept {
+  ModelEntry* const oldest = oldest_with_prefix();
   return oldest != nullptr && oldest->engine->drop_prefix();
 }
 
-/// Unloads models without answers, but not `kept`, the least recently used first. False: none was unloaded.
+/// As drop_prefix(), and saves it where a folder does not have it and there is time.
+inline bool ModelMemory::park_prefix(const HasTime& has_time) {
+  ModelEntry* const oldest = oldest_with_prefix();
+  if (oldest == nullptr) return false;
+  if (options_.state.empty() || !has_time(oldest->engine->oldest_prefix_bytes()))
+    return oldest->engine->drop_prefix();
+  std::string error;
+  const bool dropped = oldest->engine->park_prefix(error);
+  if (!error.empty())
+    options_.log(LogLevel::warning, join(oldest->card.id, ": prefixes are not saved: ", error));
+  return dropped;
+}
+
+inline std::uint64_t ModelMemory::release(std::uint64_t bytes, const HasTime& has_time) {
+  constexpr std::chrono::seconds unused(1);
+  const std::uint64_t before = ledger_.used();
+  const auto freed = [&] { return before - std::min(before, ledger_.used()); };
+  while (freed() < bytes && park_prefix(has_time)) {
+  }
+  static_cast<void>(unload_until([&] { return freed() >= bytes; }, nullptr, unused));
+  return freed();
+}
+
+inline bool ModelMemory::release_all(const HasTime& has_time) {
+  while (park_prefix(has_time)) {
+  }
+  static_cast<void>(unload_until([] { return false; }, nullptr));
+  return std::none_of(entries_.begin(), entries_.end(),
+                      [](const auto& entry) { return entry->engine != nullptr; });
+}
+
+/// Unloads models that had no answers for a time, but not `kept`, the least recently used first. False:
+/// none was unloaded.
 template <class Enough>
-bool ModelMemory::unload_until(Enough&& enough, const ModelEntry* kept) {
+bool ModelMemory::unload_until(Enough&& enough, const ModelEntry* kept, std::chrono::milliseconds idle_time) {
   std::vector<ModelEntry*> idle;
   for (const auto& each : entries_) {
-    if (each->engine && each.get() != kept && !each->engine->busy()) idle.push_back(each.get());
+    const bool can = each->engine && each.get() != kept && !each->engine->busy();
+    if (can && Clock::now() - each->used >= idle_time) idle.push_back(each.get());
   }
   std::sort(idle.begin(), idle.end(),
             [](const ModelEntry* a, const ModelEntry* b) { return a->used < b->used; });

@@ -5,12 +5,14 @@
 
 #include "mica/base/log.hpp"
 #include "mica/plan/plan.hpp"
+#include "mica/runtime/memory_watch.hpp"
 #include "mica_tools/serve/event.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,8 +41,8 @@ struct SchedulerOptions {
   /// and half of plan::any_process_bytes more for what comes until the next call: requests, texts that clients have
   /// not read yet, tails of pages. Called every 5 ms, on the scheduler's thread. Empty: nothing is measured.
   std::function<std::uint64_t()> resident_bytes = {};
-  /// Gives freed memory back to the system. Called where much is measured that the ledger does not have, at most once
-  /// a second, on the scheduler's thread.
+  /// Gives freed memory back to the system. Called on the scheduler's thread: where much is measured that the ledger
+  /// does not have, at most once a second, and where memory was released for other processes.
   std::function<void()> release_memory = {};
   /// How long a model stays in memory without answers; empty: until the memory is needed.
   std::optional<std::chrono::seconds> keep_alive = {};
@@ -53,9 +55,13 @@ struct SchedulerOptions {
   /// Called on the scheduler's thread, for answers and for jobs that end in the queue. It may call members of the
   /// scheduler that do not wait for that thread: not model(), not slot(). It does not throw.
   std::function<void(const AnswerNote&)> on_ended = {};
-  std::string slots_hint = {};   // how a user sets `slots`, for refusals
-  std::string memory_hint = {};  // how a user sets the memory budget, for refusals
-  LogSink log = {};              // its context outlives the scheduler
+  /// Reads the memory that others leave, and frees weights; models are opened with it too. The scheduler sets its
+  /// on_short(). Empty: memory is not watched.
+  std::shared_ptr<MemoryWatch> watch = {};
+  GovernorOptions governor = {};  // thresholds between steps; the watch has its own
+  std::string slots_hint = {};    // how a user sets `slots`, for refusals
+  std::string memory_hint = {};   // how a user sets the memory budget, for refusals
+  LogSink log = {};               // its context outlives the scheduler
 };
 
 }  // namespace mica::serve

@@ -6,14 +6,17 @@
 //   submit() -> queue, first in first out -> Engine of the model -> Answer
 //   model()  -> wanted models            -> Loader
 //   slot()   -> tasks between two steps  -> Engine
+//   MemoryWatch -> ServerGovernor        -> memory for other processes
 #pragma once
 
 #include "mica_tools/serve/engine.hpp"
 #include "mica_tools/serve/loader.hpp"
 #include "mica_tools/serve/model_memory.hpp"
+#include "mica_tools/serve/server_governor.hpp"
 #include "mica_tools/serve/service.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -43,6 +46,9 @@ class Scheduler final : public Service {
   /// yet. The loader outlives it.
   Scheduler(std::vector<ModelCard> cards, Loader& loader, std::shared_ptr<budget::Ledger> ledger,
             const SchedulerOptions& options);
+  ~Scheduler() override {
+    if (options_.watch) options_.watch->on_short({});
+  }
 
   // Required by Service
   std::vector<ModelCard> models() const override;
@@ -61,6 +67,9 @@ class Scheduler final : public Service {
   void drain();
   /// The present step is completed, then run() returns; answers end as failed. Any thread.
   void stop();
+  /// Whether run() has returned because other processes took the memory and nothing was left to release. Any
+  /// thread.
+  [[nodiscard]] bool is_lost() const noexcept { return lost_.load(std::memory_order_acquire); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -80,18 +89,22 @@ class Scheduler final : public Service {
   [[nodiscard]] std::uint64_t seconds_to_retry() const;
   void check_slot(std::size_t slot) const;
   void refuse_if_ending() const;
+  void refuse_if_short() const;
   [[nodiscard]] bool models_change() const;
 
   // The thread of run()
+  void watch_memory();
+  void fail_every_answer(const Failed& failure);
   void wait_for_work();
   void take_inbox();
   void do_slots();
   [[nodiscard]] SlotResult do_slot(const SlotTask& task);
   void load_wanted();
+  [[nodiscard]] Refusal refusal_of_load(const Error& error) const;
   void load(Entry& entry);
   [[nodiscard]] bool unload_now(Entry& entry);
   void admit();
-  void fail_first(const std::string& failure);
+  void fail_first(const Failed& failure);
   void step();
   [[nodiscard]] bool save_one();
   void save_while_idle();
@@ -116,10 +129,14 @@ class Scheduler final : public Service {
   bool draining_ = false;
   bool stopping_ = false;  // draining_ too
   Snapshot published_;
-  mutable bool asked_ = false;    // for a snapshot since the last one
-  double tokens_per_second_ = 0;  // of all answers together, lately
+  std::optional<std::uint64_t> retry_after_;  // memory is short: requests are refused, with these seconds
+  mutable bool asked_ = false;                // for a snapshot since the last one
+  double tokens_per_second_ = 0;              // of all answers together, lately
+
+  std::atomic<bool> lost_{false};
 
   // The thread of run()
+  std::optional<ServerGovernor> governor_;  // empty: memory is not watched
   std::deque<Queued> queue_;
   Metrics metrics_;
   bool stuck_ = false;    // a wanted model has no memory, and no running answer will free it
@@ -144,6 +161,11 @@ inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
     entries_.push_back(std::make_unique<Entry>(Entry{std::move(card)}));
     entries_.back()->keep = options.keep_alive;
   }
+  if (options_.watch) {
+    governor_.emplace(entries_, memory_, options_,
+                      [this](const Failed& failure) { fail_every_answer(failure); });
+    options_.watch->on_short([this] { work_.notify_one(); });
+  }
   published_.budget_bytes = ledger_->limit();
 }
 
@@ -161,6 +183,10 @@ inline ModelEntry& Scheduler::find(std::string_view name) const {
 
 inline void Scheduler::refuse_if_ending() const {
   if (draining_) throw Refusal(Cause::unavailable, "the server is ending");
+}
+
+inline void Scheduler::refuse_if_short() const {
+  if (retry_after_) throw refusal_of(short_of_memory(*retry_after_));
 }
 
 /// Whether a model is to be loaded or unloaded. Under the mutex.
@@ -188,6 +214,7 @@ inline std::shared_ptr<const ServedModel> Scheduler::model(std::string_view name
   std::unique_lock lock(mutex_);
   Entry& entry = find(name);
   refuse_if_ending();
+  refuse_if_short();
   entry.unwanted = false;
   if (entry.loaded) return entry.loaded;
   entry.refusal.reset();
@@ -264,6 +291,7 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
                        entry.capacity, " beside the model; use a smaller max_tokens"));
   }
   refuse_if_ending();
+  refuse_if_short();
   if (in_queue_ >= options_.max_waiting + free_answers(entry)) {
     ++published_.metrics.refused_busy;
     Refusal refusal(Cause::busy, join(in_queue_, " answers wait in the queue already"));
@@ -350,6 +378,8 @@ inline void Scheduler::run() {
   for (;;) {
     wait_for_work();
     take_inbox();
+    watch_memory();
+    if (is_lost()) break;
     memory_.book_process();
     do_slots();
     load_wanted();
@@ -364,6 +394,29 @@ inline void Scheduler::run() {
     if (stopping_ || (draining_ && in_queue_ == 0 && !memory_.busy())) break;
   }
   end_all();
+}
+
+inline void Scheduler::watch_memory() {
+  if (!governor_) return;
+  (*governor_)();
+  metrics_.sheds = governor_->times();
+  lost_.store(governor_->is_lost(), std::memory_order_release);
+  const std::lock_guard lock(mutex_);
+  retry_after_ = governor_->retry_after();
+  if (!governor_->sheds()) return;
+  for (const auto& entry : entries_) {
+    if (!std::exchange(entry->wanted, false)) continue;
+    entry->refusal = refusal_of(short_of_memory(*retry_after_));
+    loaded_.notify_all();
+  }
+}
+
+/// Running and waiting ones.
+inline void Scheduler::fail_every_answer(const Failed& failure) {
+  for (const auto& entry : entries_) {
+    if (entry->engine) entry->engine->fail_all(failure);
+  }
+  while (!queue_.empty()) fail_first(failure);
 }
 
 /// Until there is something to do; at least twice a second, for models to be unloaded in time and clients
@@ -463,8 +516,7 @@ inline void Scheduler::load_wanted() {
       entry->refusal = refusal;
     } catch (const Error& error) {
       const std::lock_guard lock(mutex_);
-      entry->refusal =
-          Refusal(error.code() == ErrorCode::budget ? Cause::too_large : Cause::failed, error.message());
+      entry->refusal = refusal_of_load(error);
     } catch (const std::exception& error) {  // of a loader
       const std::lock_guard lock(mutex_);
       entry->refusal = Refusal(Cause::failed, join(entry->card.id, ": ", error.what()));
@@ -474,6 +526,13 @@ inline void Scheduler::load_wanted() {
     if (draining_ && queue_.empty()) entry->wanted = false;  // those who waited are refused
     loaded_.notify_all();
   }
+}
+
+/// A model that did not fit beside other processes may fit later.
+inline Refusal Scheduler::refusal_of_load(const Error& error) const {
+  if (error.code() != ErrorCode::budget) return Refusal(Cause::failed, error.message());
+  if (options_.watch && options_.watch->lacking() > 0) return refusal_of(short_of_memory(1));
+  return Refusal(Cause::too_large, error.message());
 }
 
 inline void Scheduler::load(Entry& entry) {
@@ -512,6 +571,10 @@ inline bool Scheduler::unload_now(Entry& entry) {
 }
 
 inline void Scheduler::admit() {
+  if (governor_ && governor_->retry_after()) {
+    blocked_ = true;
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);  // what a model needs to be loaded is left free
     blocked_ = std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->wanted; });
@@ -529,7 +592,7 @@ inline void Scheduler::admit() {
         entry.wanted = !refusal;
       }
       if (!refusal) return;
-      fail_first(refusal->message());
+      fail_first({refusal->message(), refusal->cause(), refusal->retry_after});
       continue;
     }
     entry.used = Clock::now();
@@ -539,8 +602,8 @@ inline void Scheduler::admit() {
       const bool possible = ledger_->left() + memory_.freeable(entry) >= bytes + needed;
       if (possible && memory_.free_for_answer(entry, bytes + needed)) continue;
       if (!possible && !memory_.busy()) {  // not even alone
-        fail_first(join("the answer needs ", needed, " bytes, the memory budget has no more than ",
-                        ledger_->left() + memory_.freeable(entry), " for it; use a smaller max_tokens"));
+        fail_first({join("the answer needs ", needed, " bytes, the memory budget has no more than ",
+                         ledger_->left() + memory_.freeable(entry), " for it; use a smaller max_tokens")});
         continue;
       }
     }
@@ -548,6 +611,7 @@ inline void Scheduler::admit() {
       blocked_ = true;
       return;
     }
+    if (options_.watch) options_.watch->touch(entry.loaded->model().transformer());
     queue_.pop_front();
     const std::lock_guard lock(mutex_);
     --in_queue_;
@@ -556,9 +620,9 @@ inline void Scheduler::admit() {
 }
 
 /// The first job of the queue ends as failed.
-inline void Scheduler::fail_first(const std::string& failure) {
+inline void Scheduler::fail_first(const Failed& failure) {
   ++metrics_.failed;
-  end_waiting(queue_.front().waiting, queue_.front().entry->card.id, {failure}, options_);
+  end_waiting(queue_.front().waiting, queue_.front().entry->card.id, failure, options_);
   queue_.pop_front();
   const std::lock_guard lock(mutex_);
   --in_queue_;
@@ -668,7 +732,7 @@ inline void Scheduler::publish() {
 inline void Scheduler::end_all() {
   constexpr const char* why = "the server is ending";
   for (const auto& entry : entries_) {
-    if (entry->engine) entry->engine->fail_all(why);
+    if (entry->engine) entry->engine->fail_all({why});
   }
   std::vector<WaitingSlot> slots;
   {

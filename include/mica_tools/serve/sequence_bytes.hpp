@@ -37,6 +37,15 @@ class SequenceBytes {
     return at(own_end) - at(own_now);
   }
 
+  /// Tokens that a sequence of `now` tokens may take before it has allocated more than `bytes`, up to the end of
+  /// a tile; at most those of the whole context.
+  [[nodiscard]] std::size_t tokens_in(std::size_t now, std::uint64_t bytes) const noexcept {
+    const std::uint64_t has = at(now);
+    const auto end = std::upper_bound(by_tiles_.begin(), by_tiles_.end(), has + std::min(bytes, ~has));
+    const std::size_t tiles = static_cast<std::size_t>(end - by_tiles_.begin()) - 1;
+    return std::max(tiles * format::tile_tokens, now) - now;
+  }
+
  private:
   std::vector<std::uint64_t> by_tiles_;
 };
