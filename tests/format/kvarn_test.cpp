@@ -17,7 +17,9 @@ namespace {
 
 /// More than the relative error of normal numbers in codes of E, and less than half more.
 template <class E>
-constexpr double coarse = E::code_bits == 4 ? 0.1 : E::code_bits == 3 ? 0.2 : 0.4;
+constexpr double coarse = E::code_bits == 4   ? 0.1
+                          : E::code_bits == 3 ? 0.2
+                                              : 0.4;
 
 /// About normal numbers: sums of twelve uniform ones.
 float normal(CounterRng& rng) {
@@ -90,8 +92,7 @@ TEST_CASE_TEMPLATE("a large or shifted channel of the keys costs the others noth
   const auto others = [](std::size_t i) { return i % head_dim != 5 && i % head_dim != 40; };
   const auto out = stored<E>(heads, true);
   CHECK(error(heads, out, others) < 1.15 * error(plain, stored<E>(plain, true), others));
-  CHECK(error(heads, out, [](std::size_t i) { return i % head_dim == 5; }) <
-        1.2 * coarse<E>);
+  CHECK(error(heads, out, [](std::size_t i) { return i % head_dim == 5; }) < 1.2 * coarse<E>);
   CHECK(error(heads, out, [](std::size_t i) { return i % head_dim == 40; }) < 0.021);
 }
 
@@ -109,8 +110,8 @@ TEST_CASE_TEMPLATE("a small or a large token is as exact as the others", E, MICA
       const double bound = coarse<E>;
       // The mean of keys of a common size is no smaller than an eighth of them, and a small key has it too.
       if (!keys || factor > 1) CHECK(error(heads, out, one) < bound);
-      CHECK(error(heads, out, [&](std::size_t i) { return !one(i); }) <
-            (keys && factor > 1 ? 4 * bound : bound));
+      // A large token has a small weight in the means.
+      CHECK(error(heads, out, [&](std::size_t i) { return !one(i); }) < bound);
     }
   }
 }

@@ -5,7 +5,8 @@
 // al., arXiv 2606.03458, 2026). Four, three and two bits a code; groups are 32 dimensions of a head:
 //
 //   keys     value = mean + channel scale * token scale * level. A dimension has a mean and a channel scale
-//            for the sixteen tokens, a group of a token has a token scale.
+//            for the sixteen tokens, a group of a token has a token scale. Tokens far from the others have
+//            small weights in the means.
 //   values   value = token scale * level, of heads that are rotated before (format/detail/rotation.hpp). Two
 //            groups of a token share a scale.
 //
@@ -40,9 +41,9 @@ namespace mica::format {
 namespace detail {
 
 /// The levels with the least squared error for normal numbers (S. Lloyd, 1957, 1982; J. Max, 1960), in bytes.
-inline constexpr std::int8_t normal_levels5[32] = {
-    -126, -104, -90, -78, -69, -61, -54, -47, -41, -35, -29, -23, -18, -13, -8, -3,
-    3,    8,    13,  18,  23,  29,  35,  41,  47,  54,  61,  69,  78,  90,  104, 126};
+inline constexpr std::int8_t normal_levels5[32] = {-126, -104, -90, -78, -69, -61, -54, -47, -41, -35, -29,
+                                                   -23,  -18,  -13, -8,  -3,  3,   8,   13,  18,  23,  29,
+                                                   35,   41,   47,  54,  61,  69,  78,  90,  104, 126};
 inline constexpr std::int8_t normal_levels4[16] = {-126, -95, -74, -58, -43, -30, -18, -6,
                                                    6,    18,  30,  43,  58,  74,  95,  126};
 inline constexpr std::int8_t normal_levels3[8] = {-125, -78, -44, -14, 14, 44, 78, 125};
@@ -110,8 +111,7 @@ struct TrellisGroups {
   static std::uint8_t encode(const float* values, std::size_t count, std::uint8_t* codes) noexcept {
     float squares = 0;
     for (std::size_t i = 0; i < count; ++i) squares += values[i] * values[i];
-    const int about =
-        LevelScale::nearest(std::sqrt(squares / static_cast<float>(count)) * (1 / rms_levels));
+    const int about = LevelScale::nearest(std::sqrt(squares / static_cast<float>(count)) * (1 / rms_levels));
     std::fill_n(codes, max_size, std::uint8_t{0});
     if (about == 0) return 0;
     float least = std::numeric_limits<float>::infinity();
@@ -242,8 +242,8 @@ struct Kvarn {
       const std::size_t g = i / group_size;
       const KvarnChannels channel = channels(tile, head_dim, g);
       const float factor = Scale::of(key_scales(tile, head_dim, g)[slot]);
-      out[i] = channel.mean(i % group_size) +
-               factor * key_level(tile, slot, i) * channel.scale(i % group_size);
+      out[i] =
+          channel.mean(i % group_size) + factor * key_level(tile, slot, i) * channel.scale(i % group_size);
     }
   }
   static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
@@ -397,13 +397,12 @@ struct Kvarn {
     static constexpr int turns = 4;  // of scales; eight turns have the same error to three digits
 
     void subtract_means(const float* heads, std::size_t head_dim) noexcept {
-      float means[group_size] = {};
-      std::size_t count = 0;
-      for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
-        for (std::size_t i = 0; finite_.is[slot] && i < width_; ++i) means[i] += heads[slot * head_dim + i];
-        count += finite_.is[slot] ? 1 : 0;
+      float weights[tile_tokens], means[group_size];
+      for (std::size_t slot = 0; slot < tile_tokens; ++slot) weights[slot] = finite_.is[slot] ? 1.0f : 0.0f;
+      for (int turn = 0; turn < 3; ++turn) {
+        find_means(heads, head_dim, weights, means);
+        weigh(heads, head_dim, means, weights);
       }
-      for (float& mean : means) mean /= static_cast<float>(std::max<std::size_t>(count, 1));
       std::uint8_t codes[group_size] = {};
       const unsigned scale = detail::LevelGroup<IQ4_NL::levels>::encode(means, width_, codes);
       for (std::size_t i = 0; i < group_size; ++i)
@@ -412,6 +411,29 @@ struct Kvarn {
         const float mean = KvarnChannels(channels_).mean(i);
         for (std::size_t slot = 0; slot < tile_tokens; ++slot)
           rest_[slot][i] = finite_.is[slot] ? heads[slot * head_dim + i] - mean : 0.0f;
+      }
+    }
+    void find_means(const float* heads, std::size_t head_dim, const float* weights,
+                    float (&means)[group_size]) const noexcept {
+      float all = 0;
+      std::fill_n(means, group_size, 0.0f);
+      for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
+        all += weights[slot];
+        for (std::size_t i = 0; finite_.is[slot] && i < width_; ++i)
+          means[i] += weights[slot] * heads[slot * head_dim + i];
+      }
+      for (float& mean : means) mean *= all > 0 ? 1 / all : 0.0f;
+    }
+    /// A token far from the others, such as the first one of a text, has a small weight.
+    void weigh(const float* heads, std::size_t head_dim, const float (&means)[group_size],
+               float* weights) const noexcept {
+      for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
+        float squares = 0;
+        for (std::size_t i = 0; finite_.is[slot] && i < width_; ++i) {
+          const float off = heads[slot * head_dim + i] - means[i];
+          squares += off * off;
+        }
+        weights[slot] = finite_.is[slot] ? 1 / (squares + 1e-20f) : 0.0f;
       }
     }
     /// By turns the mean square of a channel, with its tokens divided by theirs, and that of a token.
@@ -460,7 +482,6 @@ inline constexpr bool is_kvarn = false;
 template <int bits>
 inline constexpr bool is_kvarn<Kvarn<bits>> = true;
 
-static_assert(KvTileElement<KVARN4> && KvTileElement<KVARN3> && KvTileElement<KVARN2> &&
-              !KvElement<KVARN4>);
+static_assert(KvTileElement<KVARN4> && KvTileElement<KVARN3> && KvTileElement<KVARN2> && !KvElement<KVARN4>);
 
 }  // namespace mica::format

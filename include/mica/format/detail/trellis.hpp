@@ -44,7 +44,8 @@ class Trellis {
     for (std::size_t subset = 0; subset < subsets; ++subset) {
       float miss[size];
       std::fill_n(miss, size, std::numeric_limits<float>::max());
-      for (std::size_t k = subset; k < level_count; k += subsets) take_level(static_cast<float>(levels[k]), miss);
+      for (std::size_t k = subset; k < level_count; k += subsets)
+        take_level(static_cast<float>(levels[k]), miss);
       std::fill(miss + count, miss + size, 0.0f);
       std::copy_n(miss, size, miss_[subset]);
     }

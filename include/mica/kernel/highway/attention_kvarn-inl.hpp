@@ -99,8 +99,8 @@ HWY_INLINE void indices_of_octet(const std::byte* group, std::size_t octet, VByt
     indices[k] = hn::And(hn::ShiftRightSame(both[k % 2], static_cast<int>(k / 2 * 2)), hn::Set(d, 3));
     if constexpr (bits >= 3) {
       const VBytes pairs = bytes_at(planes + k / 4 * 16);
-      const VBytes at_two = k % 4 == 0 ? hn::ShiftLeft<2>(pairs)
-                                       : hn::ShiftRightSame(pairs, static_cast<int>(k % 4) * 2 - 2);
+      const VBytes at_two =
+          k % 4 == 0 ? hn::ShiftLeft<2>(pairs) : hn::ShiftRightSame(pairs, static_cast<int>(k % 4) * 2 - 2);
       indices[k] = hn::Or(indices[k], hn::And(at_two, hn::Set(d, 12)));
     }
     if constexpr (bits % 2 == 0) {
@@ -181,8 +181,8 @@ HWY_INLINE VBytes indices_of_values(const std::byte* bytes) {
   format::detail::TrellisPath path;
   hwy::CopyBytes<4>(bytes + E::path_at, &path.bits);
   // At bit 4 and above.
-  VBytes out = hn::Or(spread_fifth_bits<upper>(path.low()),
-                      hn::ShiftLeft<1>(spread_fifth_bits<upper>(path.high())));
+  VBytes out =
+      hn::Or(spread_fifth_bits<upper>(path.low()), hn::ShiftLeft<1>(spread_fifth_bits<upper>(path.high())));
   if constexpr (E::code_bits >= 3) {
     std::uint64_t pairs;
     hwy::CopyBytes<8>(bytes, &pairs);
