@@ -311,8 +311,8 @@ struct Kvarn {
     return code;
   }
   /// Codes of 32 values of a token. The last four bytes have the paths, a bit each. If codes have three or
-  /// four bits, byte c of the first eight has the low two upper bits of values c, c + 16, c + 8 and c + 24, as
-  /// in Q6_0. If they have an even number of bits, the four bytes before the last have the highest bits.
+  /// four bits, byte c of the first eight has the low two upper bits of values c, c + 16, c + 8 and c + 24,
+  /// as in Q6_0. If they have an even number of bits, the four bytes before the last have the highest bits.
   [[nodiscard]] static unsigned value_code(const std::byte* tile, std::size_t slot, std::size_t i) noexcept {
     const std::byte* const bytes = value_codes(tile, i / group_size, slot);
     const std::size_t at = i % group_size;
