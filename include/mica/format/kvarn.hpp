@@ -5,8 +5,7 @@
 // al., arXiv 2606.03458, 2026). Four, three and two bits a code; groups are 32 dimensions of a head:
 //
 //   keys     value = mean + channel scale * token scale * level. A dimension has a mean and a channel scale
-//            for the sixteen tokens, a group of a token has a token scale. Tokens far from the others have
-//            small weights in the means.
+//            for the sixteen tokens, a group of a token has a token scale.
 //   values   value = token scale * level, of heads that are rotated before (format/detail/rotation.hpp). Two
 //            groups of a token share a scale.
 //
@@ -397,12 +396,13 @@ struct Kvarn {
     static constexpr int turns = 4;  // of scales; eight turns have the same error to three digits
 
     void subtract_means(const float* heads, std::size_t head_dim) noexcept {
-      float weights[tile_tokens], means[group_size];
-      for (std::size_t slot = 0; slot < tile_tokens; ++slot) weights[slot] = finite_.is[slot] ? 1.0f : 0.0f;
-      for (int turn = 0; turn < 3; ++turn) {
-        find_means(heads, head_dim, weights, means);
-        weigh(heads, head_dim, means, weights);
+      float means[group_size] = {};
+      std::size_t count = 0;
+      for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
+        for (std::size_t i = 0; finite_.is[slot] && i < width_; ++i) means[i] += heads[slot * head_dim + i];
+        count += finite_.is[slot] ? 1 : 0;
       }
+      for (float& mean : means) mean /= static_cast<float>(std::max<std::size_t>(count, 1));
       std::uint8_t codes[group_size] = {};
       const unsigned scale = detail::LevelGroup<IQ4_NL::levels>::encode(means, width_, codes);
       for (std::size_t i = 0; i < group_size; ++i)
@@ -411,29 +411,6 @@ struct Kvarn {
         const float mean = KvarnChannels(channels_).mean(i);
         for (std::size_t slot = 0; slot < tile_tokens; ++slot)
           rest_[slot][i] = finite_.is[slot] ? heads[slot * head_dim + i] - mean : 0.0f;
-      }
-    }
-    void find_means(const float* heads, std::size_t head_dim, const float* weights,
-                    float (&means)[group_size]) const noexcept {
-      float all = 0;
-      std::fill_n(means, group_size, 0.0f);
-      for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
-        all += weights[slot];
-        for (std::size_t i = 0; finite_.is[slot] && i < width_; ++i)
-          means[i] += weights[slot] * heads[slot * head_dim + i];
-      }
-      for (float& mean : means) mean *= all > 0 ? 1 / all : 0.0f;
-    }
-    /// A token far from the others, such as the first one of a text, has a small weight.
-    void weigh(const float* heads, std::size_t head_dim, const float (&means)[group_size],
-               float* weights) const noexcept {
-      for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
-        float squares = 0;
-        for (std::size_t i = 0; finite_.is[slot] && i < width_; ++i) {
-          const float off = heads[slot * head_dim + i] - means[i];
-          squares += off * off;
-        }
-        weights[slot] = finite_.is[slot] ? 1 / (squares + 1e-20f) : 0.0f;
       }
     }
     /// By turns the mean square of a channel, with its tokens divided by theirs, and that of a token.
