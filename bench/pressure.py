@@ -4,8 +4,7 @@
 the text the same?
 
 usage: bench/pressure.py MODEL [--runs 200] [--seed 1] [--first 0] [--only N] [--tokens 48] [--prompt 3000]
-                         [--serve]
-                         [--mica build/release/mica] [--folder DIR] [--json FILE] [-- OPTIONS...]
+                         [--serve] [--mica build/release/mica] [--folder DIR] [--json FILE] [-- OPTIONS...]
 
 Each run draws, from the seed and its number, a command, a limit of a control group (300 MiB to 3 GiB, and at
 least the peak of the command alone and 40 MiB) and a neighbour in the group. The neighbour begins at a random

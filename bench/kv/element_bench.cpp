@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// usage: element_bench [--json FILE]
+// usage: element_bench [--json FILE] [NAME...]
 //
 // How fast a token's attention reads each KV element, beside F16: layers of 8 KV heads of 128 with groups of
 // 4 heads, as many of them as no cache of the machine holds, for 4,096 and 16,384 tokens, one thread.
 // Elements are the same for keys and values; those that only old tokens can have leave the last tile in F16.
+// All elements, or those that are named.
 // An element and F16
 // take turns, so that whatever else the machine does falls on both; the median of fifteen ratios is given,
 // and the half between quartiles, in processor time. Before,
@@ -26,6 +27,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -164,15 +166,23 @@ void measure(std::size_t tokens, Cache<format::F16>& f16, std::FILE* json) {
 
 int main(int argc, char** argv) {
   std::FILE* json = nullptr;
-  if (argc > 1 && (argc != 3 || std::strcmp(argv[1], "--json") != 0 || !(json = std::fopen(argv[2], "w")))) {
-    std::fprintf(stderr, "usage: element_bench [--json FILE], a file that can be written\n");
-    return 2;
+  std::vector<std::string_view> names(argv + 1, argv + argc);
+  if (!names.empty() && names[0] == "--json") {
+    json = names.size() > 1 ? std::fopen(names[1].data(), "w") : nullptr;
+    if (json == nullptr) {
+      std::fprintf(stderr, "usage: element_bench [--json FILE] [NAME...], a file that can be written\n");
+      return 2;
+    }
+    names.erase(names.begin(), names.begin() + 2);
   }
   std::printf("element      tokens | us/layer |     read    | speed beside F16\n");
   for (const std::size_t tokens : {std::size_t{4096}, std::size_t{16384}}) {
     Cache<format::F16> f16(tokens);
-    Concat<format::AllKv, format::TileKv>::for_each(
-        [&](auto type) { measure<typename decltype(type)::type>(tokens, f16, json); });
+    Concat<format::AllKv, format::TileKv>::for_each([&](auto type) {
+      using E = typename decltype(type)::type;
+      if (names.empty() || std::find(names.begin(), names.end(), E::name) != names.end())
+        measure<E>(tokens, f16, json);
+    });
   }
   if (json != nullptr) std::fclose(json);
 }

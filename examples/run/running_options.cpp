@@ -20,7 +20,7 @@ constexpr std::size_t max_threads = 1024;
 Flag& element(Flags& flags, std::string_view names, std::string& to, std::string about, Flags::Check check) {
   return flags.checked(names, to, "TYPE", std::move(about), std::move(check))
       .likens({"f16", "q8_0", "f32", "bf16", "q6_0", "q5_1", "q5_0", "q4_1", "q4_0", "q4_s", "iq4_nl",
-               "kivi4", "kivi2", "kvarn4", "kvarn3"});
+               "kivi4", "kivi2", "kvarn4", "kvarn3", "kvarn2"});
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
       });
   element(flags, "-ctk,--cache-type-k", choice.cache_type_k,
           "keys: f16 q8_0 f32 bf16 q6_0 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl, the last seven with _rotated or "
-          "_plain behind them too; by age: kivi4 kivi2 kvarn4 kvarn3 RECENT:OLD",
+          "_plain behind them too; by age: kivi4 kivi2 kvarn4 kvarn3 kvarn2 RECENT:OLD",
           [](const std::string& name, const std::string&) {
             static_cast<void>(kv::parse_elements(name, "keys"));
           })

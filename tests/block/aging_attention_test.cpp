@@ -154,8 +154,8 @@ struct Sequence {
 }  // namespace
 
 TEST_CASE_TEMPLATE("a query sees old tiles in their old form and the others as they came", Old, format::KIVI4,
-                   format::KIVI2, format::KVARN4, format::KVARN3, format::Rotated<format::Q4_0>,
-                   format::Rotated<format::Q4_S>, format::Q8_0, format::BF16) {
+                   format::KIVI2, format::KVARN4, format::KVARN3, format::KVARN2,
+                   format::Rotated<format::Q4_0>, format::Rotated<format::Q4_S>, format::Q8_0, format::BF16) {
   Sequence(600, 20, 0).template check<Old>();
   Sequence(100, 1, 0).template check<Old>();
   Sequence(330, 300, 0).template check<Old>();

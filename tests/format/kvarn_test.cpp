@@ -13,7 +13,13 @@
 namespace mica::kvarn_test {
 namespace {
 
-#define MICA_KVARN format::KVARN4, format::KVARN3
+#define MICA_KVARN format::KVARN4, format::KVARN3, format::KVARN2
+
+/// More than the relative error of normal numbers in codes of E, and less than half more.
+template <class E>
+constexpr double coarse = E::code_bits == 4   ? 0.1
+                          : E::code_bits == 3 ? 0.2
+                                              : 0.4;
 
 /// About normal numbers: sums of twelve uniform ones.
 float normal(CounterRng& rng) {
@@ -60,8 +66,8 @@ double error(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST_CASE_TEMPLATE("normal numbers lose about what the best levels for them lose", E, MICA_KVARN) {
-  // 0.0975 and 0.186 with one scale for all (J. Max, 1960); a scale for 32 numbers fits them better.
-  const double bound = E::code_bits == 4 ? 0.0825 : 0.168;
+  // 0.0975, 0.186 and 0.343 without a trellis and with one scale for all (J. Max, 1960).
+  const double bound = E::code_bits == 4 ? 0.078 : E::code_bits == 3 ? 0.156 : 0.315;
   CounterRng rng(1);
   for (const std::size_t head_dim : std::initializer_list<std::size_t>{20, 64, 80, 256}) {
     CAPTURE(head_dim);
@@ -86,9 +92,8 @@ TEST_CASE_TEMPLATE("a large or shifted channel of the keys costs the others noth
   const auto others = [](std::size_t i) { return i % head_dim != 5 && i % head_dim != 40; };
   const auto out = stored<E>(heads, true);
   CHECK(error(heads, out, others) < 1.15 * error(plain, stored<E>(plain, true), others));
-  CHECK(error(heads, out, [](std::size_t i) { return i % head_dim == 5; }) <
-        (E::code_bits == 4 ? 0.12 : 0.24));
-  CHECK(error(heads, out, [](std::size_t i) { return i % head_dim == 40; }) < 0.02);
+  CHECK(error(heads, out, [](std::size_t i) { return i % head_dim == 5; }) < 1.2 * coarse<E>);
+  CHECK(error(heads, out, [](std::size_t i) { return i % head_dim == 40; }) < 0.021);
 }
 
 TEST_CASE_TEMPLATE("a small or a large token is as exact as the others", E, MICA_KVARN) {
@@ -102,7 +107,7 @@ TEST_CASE_TEMPLATE("a small or a large token is as exact as the others", E, MICA
       const auto out = stored<E>(heads, keys);
       CAPTURE(keys);
       CAPTURE(factor);
-      const double bound = E::code_bits == 4 ? 0.1 : 0.2;
+      const double bound = coarse<E>;
       // The mean of keys of a common size is no smaller than an eighth of them, and a small key has it too.
       if (!keys || factor > 1) CHECK(error(heads, out, one) < bound);
       CHECK(error(heads, out, [&](std::size_t i) { return !one(i); }) <
@@ -144,34 +149,40 @@ TEST_CASE("bytes of a tile lie where the drawing says") {
   using E = format::KVARN3;
   std::vector<std::byte> keys(E::key_tile_bytes(40)), values(E::value_tile_bytes(40));
   CHECK(keys.size() == 2 * (192 + 32 + 16));
-  CHECK(values.size() == 2 * 16 * 13);
-  // Channel 37 of token 7: octet 4, the second plane, place 1; code 6.
+  CHECK(values.size() == 2 * 16 * 12 + 32);  // the scales, and what is left to 32 bytes
+  // Channel 37 of token 7: octet 4, the second plane, place 1: the third level of four.
   keys[4 * 48 + 16 + 7] = std::byte{0b10'00};
-  keys[4 * 48 + 32 + 7] = std::byte{1 << 5};
-  keys[2 * 192 + 37] = std::byte{2 << 4 | 9};  // half, mean 13 / 8
+  keys[4 * 48 + 32 + 7] = std::byte{1 << 5 | 1 << 4 | 1 << 3};  // the paths of channels 35 to 37
+  keys[2 * 192 + 37] = std::byte{2 << 4 | 9};                   // half, mean 13 / 8
   for (const std::size_t bit : {5, 7})
     keys[2 * 192 + 32 + bit] |= std::byte{128};    // 160: means have a scale of 1/8
   keys[2 * (192 + 32) + 16 + 7] = std::byte{168};  // the token: 2 / 8
   std::vector<float> out(40);
   E::load_key(keys.data(), 7, 40, out.data());
-  CHECK(E::key_code(keys.data(), 7, 37) == 6);
-  CHECK(out[37] == (13 + 2 * 78 * 0.5f) / 8);
-  CHECK(E::level(7) == 125);
+  CHECK(E::key_code(keys.data(), 7, 37) == 5);
+  CHECK(E::key_level(keys.data(), 7, 37) == format::detail::normal_levels4[4 * 2 + 1]);
+  CHECK(out[37] == (13 + 2 * 18 * 0.5f) / 8);
 
-  // Value 38 of token 3: byte 6 of its group's pairs, and bit 6 of the bits after them.
+  // Value 38 of token 3: byte 6 of its group's pairs; value 32 comes after value 63.
   std::byte* const bytes = values.data() + 16 * 12 + 3 * 12;
   bytes[6] = std::byte{0b11};
   bytes[8] = std::byte{1 << 6};
-  CHECK(E::value_code(bytes, 6) == 7);
-  CHECK(E::value_code(bytes, 5) == 0);
-  CHECK(E::value_codes(values.data(), 1) == values.data() + 192);
-  CHECK(static_cast<const void*>(E::value_scales(values.data(), 40, 1)) == values.data() + 2 * 192 + 16);
+  bytes[11] = std::byte{1 << 7};
+  CHECK(E::value_code(values.data(), 3, 38) == 7);
+  CHECK(E::value_code(values.data(), 3, 37) == 0);
+  CHECK(E::value_level(values.data(), 3, 38) == format::detail::normal_levels4[4 * 3 + 2]);
+  CHECK(E::value_level(values.data(), 3, 32) == format::detail::normal_levels4[1]);
+  CHECK(E::value_level(values.data(), 3, 33) == format::detail::normal_levels4[2]);
+  CHECK(E::value_codes(values.data(), 1, 3) == bytes);
+  CHECK(static_cast<const void*>(E::value_scales(values.data(), 40, 1)) == values.data() + 2 * 192);
 
-  for (const std::size_t head_dim : {64u, 128u, 256u}) {
+  for (const std::size_t head_dim : {128u, 256u}) {
     CHECK(format::KVARN4::key_tile_bytes(head_dim) * 4 == 19 * 2 * head_dim);  // 4.75 bits
-    CHECK(format::KVARN4::value_tile_bytes(head_dim) * 4 == 17 * 2 * head_dim);
+    CHECK(format::KVARN4::value_tile_bytes(head_dim) * 8 == 33 * 2 * head_dim);
     CHECK(format::KVARN3::key_tile_bytes(head_dim) * 4 == 15 * 2 * head_dim);
-    CHECK(format::KVARN3::value_tile_bytes(head_dim) * 4 == 13 * 2 * head_dim);
+    CHECK(format::KVARN3::value_tile_bytes(head_dim) * 8 == 25 * 2 * head_dim);
+    CHECK(format::KVARN2::key_tile_bytes(head_dim) * 4 == 11 * 2 * head_dim);
+    CHECK(format::KVARN2::value_tile_bytes(head_dim) * 8 == 17 * 2 * head_dim);
   }
 }
 
@@ -179,19 +190,15 @@ TEST_CASE_TEMPLATE("every code of a tile has its own bits", E, MICA_KVARN) {
   CounterRng rng(5);
   constexpr std::size_t head_dim = 40;
   std::vector<std::byte> keys(E::key_tile_bytes(head_dim)), values(E::value_tile_bytes(head_dim));
-  std::vector<int> codes(16 * head_dim);
-  for (int& code : codes) code = static_cast<int>(rng.next() % (1u << E::code_bits));
-  const auto value_bytes = [&](std::size_t i) {
-    const std::size_t at = E::value_codes(values.data(), i % head_dim / 32) - values.data();
-    return values.data() + at + i / head_dim * E::value_code_bytes;
-  };
+  std::vector<unsigned> codes(16 * head_dim);
+  for (unsigned& code : codes) code = static_cast<unsigned>(rng.next() % (1u << E::code_bits));
   for (std::size_t i = 0; i < codes.size(); ++i) {
     E::set_key_code(keys.data(), i / head_dim, i % head_dim, codes[i]);
-    E::set_value_code(value_bytes(i), i % head_dim % 32, codes[i]);
+    E::set_value_code(values.data(), i / head_dim, i % head_dim, codes[i]);
   }
   for (std::size_t i = 0; i < codes.size(); ++i) {
     CHECK(E::key_code(keys.data(), i / head_dim, i % head_dim) == codes[i]);
-    CHECK(E::value_code(value_bytes(i), i % head_dim % 32) == codes[i]);
+    CHECK(E::value_code(values.data(), i / head_dim, i % head_dim) == codes[i]);
   }
 }
 

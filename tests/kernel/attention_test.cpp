@@ -17,7 +17,7 @@ using test::Chunk;
   format::Rotated<format::Q6_0>, format::Plain<format::Q6_0>, format::Rotated<format::Q5_1>,       \
       format::Rotated<format::Q5_0>, format::Rotated<format::Q4_1>, format::Rotated<format::Q4_0>, \
       format::Rotated<format::IQ4_NL>, format::Rotated<format::Q4_S>, format::Plain<format::Q4_0>, \
-      format::KIVI4, format::KIVI2, format::KVARN4, format::KVARN3
+      format::KIVI4, format::KIVI2, format::KVARN4, format::KVARN3, format::KVARN2
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 

@@ -17,9 +17,9 @@ Fewer bits for each number (the answer changes a little):
   -ctk q5_1 -ctv q4_0               keys need more bits than values
   -ctk f16:q4_0 -ctv f16:q4_0       recent tokens in F16, older ones in 4 bits;
                                     --cache-recent sets how many are recent
-  -ctk kvarn4 -ctv kvarn3           old tokens in fewer bits, with less change
-                                    than f16:q4_0
-  -ctk kivi2 -ctv kivi2             about two bits, for very long contexts
+  -ctk kvarn4 -ctv kvarn3           old tokens in 4 bits, with less change than
+                                    f16:q4_0
+  -ctk kvarn3 -ctv kvarn2           old tokens in 3 bits, for long contexts
 
 Fewer tokens (the oldest or the least used ones are evicted):
 

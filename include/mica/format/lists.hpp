@@ -74,7 +74,7 @@ using AllKv = TypeList<F16, Q8_0, F32, BF16, Rotated<Q6_0>, Rotated<Q5_1>, Rotat
                        Plain<Q4_1>, Plain<Q4_0>, Plain<Q4_S>, Plain<IQ4_NL>>;
 
 /// Every element that only old tokens can have.
-using TileKv = TypeList<KIVI4, KIVI2, KVARN4, KVARN3>;
+using TileKv = TypeList<KIVI4, KIVI2, KVARN4, KVARN3, KVARN2>;
 
 /// "Q4_K Q6_K ...", for messages. A packed form (tensor/packed.hpp) is no format of files.
 template <class List>

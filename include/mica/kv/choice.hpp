@@ -17,7 +17,7 @@ enum class Element : std::uint8_t {
   f16, q8_0, f32, bf16,
   q6_0, q5_1_rotated, q5_0, q4_1_rotated, q4_0, q4_s, iq4_nl_rotated,
   q6_0_plain, q5_1, q5_0_plain, q4_1, q4_0_plain, q4_s_plain, iq4_nl,
-  kivi4, kivi2, kvarn4, kvarn3,
+  kivi4, kivi2, kvarn4, kvarn3, kvarn2,
 };
 // clang-format on
 

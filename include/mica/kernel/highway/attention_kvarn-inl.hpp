@@ -2,8 +2,8 @@
 //
 // Per target: attention over keys with scales for each channel and each token, and over values of rotated
 // heads (format/kvarn.hpp). A channel's scale goes into the query once per tile, a token's scale multiplies
-// the sum of a group. Codes become levels by a lookup of bytes. Scores have tokens in lanes, values have
-// dimensions in lanes.
+// the sum of a group. Codes and their paths become the indices of levels, and those levels by a lookup of
+// bytes. Scores have tokens in lanes, values have dimensions in lanes.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_KVARN_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_KVARN_INL_HPP
@@ -18,17 +18,26 @@
 HWY_BEFORE_NAMESPACE();
 namespace MICA_PER_TARGET {
 
-/// The numbers of a table for sixteen codes of a byte each, as floats.
+/// The numbers of a table of up to 32 for sixteen indices of a byte each, as floats.
 template <const auto& numbers>
-HWY_INLINE void levels_of(VBytes codes, VF* out) {
+HWY_INLINE void levels_of(VBytes indices, VF* out) {
   alignas(16) static constexpr auto table = [] {
-    std::array<std::int8_t, 16> levels{};
+    std::array<std::int8_t, 32> levels{};
     std::copy(std::begin(numbers), std::end(numbers), levels.begin());
     return levels;
   }();
   const DBytes d;
-  const VBytes levels = hn::BitCast(d, hn::Load(hn::RebindToSigned<DBytes>(), table.data()));
-  floats_of(hn::TableLookupBytes(levels, codes), out);
+  const hn::RebindToSigned<DBytes> ds;
+  const VBytes first = hn::BitCast(d, hn::Load(ds, table.data()));
+  if constexpr (sizeof(numbers) > 16) {
+    const VBytes second = hn::BitCast(d, hn::Load(ds, table.data() + 16));
+    const VBytes place = hn::And(indices, hn::Set(d, 15));
+    floats_of(hn::IfThenElse(hn::TestBit(indices, hn::Set(d, 16)), hn::TableLookupBytes(second, place),
+                             hn::TableLookupBytes(first, place)),
+              out);
+  } else {
+    floats_of(hn::TableLookupBytes(first, indices), out);
+  }
 }
 
 HWY_INLINE VBytes bytes_at(const std::byte* p) {
@@ -72,25 +81,32 @@ HWY_INLINE float fold_channels(const float* q, const std::byte* tile, std::size_
   return tree(c);
 }
 
-/// The codes of eight channels of all tokens.
+/// The indices of the levels of eight channels of all tokens, octet `octet` of a group.
 template <int bits>
-HWY_INLINE void codes_of_octet(const std::byte* octet, VBytes* codes) {
+HWY_INLINE void indices_of_octet(const std::byte* group, std::size_t octet, VBytes* indices) {
   const DBytes d;
-  if constexpr (bits == 4) {
-    MICA_UNROLL
-    for (std::size_t plane = 0; plane < 4; ++plane) {
-      const VBytes both = bytes_at(octet + plane * 16);
-      codes[2 * plane] = hn::And(both, hn::Set(d, 15));
-      codes[2 * plane + 1] = hn::ShiftRight<4>(both);
+  const std::byte* const planes = group + octet * bits * 16;
+  const VBytes path = bytes_at(planes + (bits - 1) * 16);
+  const VBytes before = bytes_at(group + ((octet + 3) % 4 * bits + bits - 1) * 16);
+  const VBytes low = hn::Or(hn::ShiftLeft<1>(path), hn::ShiftRight<7>(before));
+  const VBytes high = hn::Xor(path, hn::Or(hn::ShiftLeft<2>(path), hn::ShiftRight<6>(before)));
+  // Both bits of even channels side by side, and those of odd ones.
+  const VBytes even = hn::Set(d, 0x55), odd = hn::Set(d, 0xAA);
+  const VBytes both[2] = {hn::Or(hn::And(low, even), hn::ShiftLeft<1>(hn::And(high, even))),
+                          hn::Or(hn::ShiftRight<1>(hn::And(low, odd)), hn::And(high, odd))};
+  MICA_UNROLL
+  for (std::size_t k = 0; k < 8; ++k) {
+    indices[k] = hn::And(hn::ShiftRightSame(both[k % 2], static_cast<int>(k / 2 * 2)), hn::Set(d, 3));
+    if constexpr (bits >= 3) {
+      const VBytes pairs = bytes_at(planes + k / 4 * 16);
+      const VBytes at_two =
+          k % 4 == 0 ? hn::ShiftLeft<2>(pairs) : hn::ShiftRightSame(pairs, static_cast<int>(k % 4) * 2 - 2);
+      indices[k] = hn::Or(indices[k], hn::And(at_two, hn::Set(d, 12)));
     }
-  } else {
-    const VBytes upper = bytes_at(octet + 32);
-    MICA_UNROLL
-    for (std::size_t k = 0; k < 8; ++k) {
-      const VBytes pairs = bytes_at(octet + k / 4 * 16);
-      const VBytes low = hn::And(hn::ShiftRightSame(pairs, static_cast<int>(k % 4) * 2), hn::Set(d, 3));
-      const auto set = hn::TestBit(upper, hn::Set(d, static_cast<std::uint8_t>(1u << k)));
-      codes[k] = hn::Or(low, hn::IfThenElseZero(set, hn::Set(d, 4)));
+    if constexpr (bits % 2 == 0) {
+      const auto set =
+          hn::TestBit(bytes_at(planes + (bits - 2) * 16), hn::Set(d, static_cast<std::uint8_t>(1u << k)));
+      indices[k] = hn::Or(indices[k], hn::IfThenElseZero(set, hn::Set(d, 1 << bits)));
     }
   }
 }
@@ -115,16 +131,17 @@ HWY_INLINE void kvarn_scores(const AttentionArgs& a, const std::size_t* row, std
       for (std::size_t part = 0; part < parts; ++part) sum[r][part] = hn::Zero(d);
     }
     const std::size_t last = HWY_MIN((g + 1) * E::group_size, a.head_dim);
+    const std::byte* const group = tile + g * E::key_code_bytes;
     for (std::size_t first = g * E::group_size; first < last; first += 8) {
-      const std::byte* const octet = tile + first / 8 * 16 * E::code_bits;
-      prefetch(octet, ahead);
-      VBytes codes[8];
-      codes_of_octet<E::code_bits>(octet, codes);
+      const std::size_t octet = first / 8 % 4;
+      prefetch(group + octet * 16 * E::code_bits, ahead);
+      VBytes indices[8];
+      indices_of_octet<E::code_bits>(group, octet, indices);
       MICA_UNROLL
       for (std::size_t k = 0; k < 8; ++k) {
         if (first + k >= last) continue;
         VF level[parts];
-        levels_of<E::levels>(codes[k], level);
+        levels_of<E::levels>(indices[k], level);
         MICA_UNROLL
         for (std::size_t r = 0; r < rows; ++r) {
           const VF query = hn::Set(d, folded[r][first + k]);
@@ -158,24 +175,34 @@ HWY_NOINLINE void kvarn_scores_of_rows(const AttentionArgs& a, const std::size_t
 
 // ---- values
 
+/// The indices of the levels of 16 numbers of a token: those of dimensions 0 to 15 of a group, or of 16 to 31.
+template <class E, bool upper>
+HWY_INLINE VBytes indices_of_values(const std::byte* bytes) {
+  format::detail::TrellisPath path;
+  hwy::CopyBytes<4>(bytes + E::path_at, &path.bits);
+  // At bit 4 and above.
+  VBytes out =
+      hn::Or(spread_fifth_bits<upper>(path.low()), hn::ShiftLeft<1>(spread_fifth_bits<upper>(path.high())));
+  if constexpr (E::code_bits >= 3) {
+    std::uint64_t pairs;
+    hwy::CopyBytes<8>(bytes, &pairs);
+    out = hn::Or(out, hn::ShiftLeft<2>(spread_high_pairs<upper>(pairs)));
+  }
+  out = hn::ShiftRight<4>(out);
+  if constexpr (E::code_bits % 2 == 0) {
+    std::uint32_t top;
+    hwy::CopyBytes<4>(bytes + E::top_at, &top);
+    const VBytes bit = spread_fifth_bits<upper>(top);
+    out = hn::Or(out, hn::ShiftRight<4 - E::code_bits>(bit));
+  }
+  return out;
+}
+
 /// The levels of the 32 numbers of a group of one token.
 template <class E>
 HWY_INLINE void levels_of_values(const std::byte* bytes, VF* out) {
-  const DBytes d;
-  if constexpr (E::code_bits == 4) {
-    const VBytes both = bytes_at(bytes);
-    levels_of<E::levels>(hn::And(both, hn::Set(d, 15)), out);
-    levels_of<E::levels>(hn::ShiftRight<4>(both), out + parts);
-  } else {
-    std::uint64_t pairs;
-    std::uint32_t upper;
-    hwy::CopyBytes<8>(bytes, &pairs);
-    hwy::CopyBytes<4>(bytes + 8, &upper);
-    const auto codes = [](VBytes pair, VBytes fifth)
-                           HWY_ATTR { return hn::ShiftRight<4>(hn::Or(pair, hn::ShiftLeft<2>(fifth))); };
-    levels_of<E::levels>(codes(spread_high_pairs<false>(pairs), spread_fifth_bits<false>(upper)), out);
-    levels_of<E::levels>(codes(spread_high_pairs<true>(pairs), spread_fifth_bits<true>(upper)), out + parts);
-  }
+  levels_of<E::levels>(indices_of_values<E, false>(bytes), out);
+  levels_of<E::levels>(indices_of_values<E, true>(bytes), out + parts);
 }
 
 /// Group g of the outputs stays in registers while the tokens that all rows see pass by in order.
@@ -205,9 +232,8 @@ HWY_INLINE void add_kvarn_group(const AttentionArgs& a, std::size_t row, const V
   for (std::size_t tile = first_tile(seen); tile < last_tile(seen); ++tile) {
     const Slots s = slots_in(seen, tile);
     const std::size_t ahead = distance_ahead(a, tile, row == 0);
-    const std::byte* const codes = E::value_codes(a.tiles[tile] + a.value_offset, g);
     for (std::size_t slot = s.first; slot < s.last; ++slot) {
-      const std::byte* const bytes = codes + slot * E::value_code_bytes;
+      const std::byte* const bytes = E::value_codes(a.tiles[tile] + a.value_offset, g, slot);
       prefetch(bytes, ahead);
       VF level[vectors];
       levels_of_values<E>(bytes, level);

@@ -151,7 +151,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
         for (std::size_t i = first; i < last; ++i) {
           folded[i] = a.q[r][i] * channels.scale(i - first);
           means.add(i, a.q[r][i] * channels.mean(i - first));
-          sum = std::fma(folded[i], E::level(E::key_code(tile, slot, i)), sum);
+          sum = std::fma(folded[i], E::key_level(tile, slot, i), sum);
         }
         c = std::fma(sum, E::Scale::of(E::key_scales(tile, a.head_dim, g)[slot]), c);
       }
@@ -291,7 +291,7 @@ void attention_values(const AttentionArgs& a) noexcept {
   }
 }
 
-/// Values of rotated heads with a scale for 32 numbers of a token.
+/// Values of rotated heads with a scale for 64 numbers of a token.
 template <KvReadable E>
 requires format::is_kvarn<E>
 void attention_values(const AttentionArgs& a) noexcept {
@@ -304,10 +304,9 @@ void attention_values(const AttentionArgs& a) noexcept {
       for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
         const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
         const std::size_t slot = j % format::tile_tokens;
-        const std::byte* const codes = E::value_codes(tile, g) + slot * E::value_code_bytes;
         const float weight = a.p[r][j] * E::Scale::of(E::value_scales(tile, a.head_dim, g)[slot]);
         for (std::size_t i = first; i < last; ++i)
-          out[i] = std::fma(weight, E::level(E::value_code(codes, i - first)), out[i]);
+          out[i] = std::fma(weight, E::value_level(tile, slot, i), out[i]);
       }
     }
     format::rotate(out, a.head_dim, out);
