@@ -11,7 +11,7 @@
 // equal, and equal to the specification.
 //
 //   one token     | rows of a matrix larger than caches                       |  bytes a second
-//   4, 16 tokens  | a quarter of them    |                                        multiply-adds a second
+//   4 to 17 tokens| a quarter of them    |                                        multiply-adds a second
 //   64, 512 tokens| 4,096 rows |                                                  multiply-adds a second
 #pragma once
 
@@ -65,7 +65,8 @@ class MachineProbe {
   }
 
   /// Numbers of tokens, and of rows of queries, that are measured beside the two that all rates have.
-  static constexpr std::array<std::size_t, 3> more_tokens = {4, 16, 64};
+  /// Kernels of integer formats change their way above 16 tokens (kernel/highway/packed-inl.hpp).
+  static constexpr std::array<std::size_t, 4> more_tokens = {4, 16, 17, 64};
   static constexpr std::array<std::size_t, 2> more_rows = {1, 16};
   static constexpr std::size_t packable_formats = [] {
     std::size_t count = 0;
@@ -91,17 +92,20 @@ class MachineProbe {
       using F = typename decltype(type)::type;
       if (!run_.continues()) return;
       speed.formats[F::id] = measure_format<F, true>(rounds);
-      if constexpr (PackableFormat<F>) {
-        if (run_.continues()) speed.files[F::id] = measure_format<F, false>(rounds);
-      }
     });
+    if (run_.continues()) speed.rows = measure_rows(rounds);
+    if (run_.continues()) speed.run_seconds = measure_run(rounds);
     Elements::for_each([&](auto type) {
       using Element = typename decltype(type)::type;
       if (!run_.continues()) return;
       speed.elements[std::string(Element::name)] = measure_element<Element>(rounds);
     });
-    if (run_.continues()) speed.rows = measure_rows(rounds);
-    if (run_.continues()) speed.run_seconds = measure_run(rounds);
+    Formats::for_each([&](auto type) {
+      using F = typename decltype(type)::type;
+      if constexpr (PackableFormat<F>) {
+        if (run_.continues()) speed.files[F::id] = measure_format<F, false>(rounds);
+      }
+    });
     for (const auto& [id, found] : speed.formats) {
       speed.read_bytes = std::max(speed.read_bytes, found.decode_bytes);
       speed.dot_macs = std::max(speed.dot_macs, found.prefill_macs);
