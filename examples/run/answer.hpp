@@ -28,8 +28,8 @@ namespace mica::program {
 
 class Answerer {
  public:
-  /// Verb, model and draft outlive the answerer. draft: drafts tokens of the model; null: --speculate does, or
-  /// nothing. stop: one more text that ends an answer, besides those of the verb.
+  /// Verb, model and draft outlive the answerer. draft: drafts tokens of the model; null: --speculate does,
+  /// or nothing. stop: one more text that ends an answer, besides those of the verb.
   Answerer(const AnswerVerb& verb, Model& model, Draft* draft, std::string stop = {});
   Answerer(const Answerer&) = delete;  // its callbacks refer to it
   Answerer& operator=(const Answerer&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The conversation of the program: a mica::Chat over the session of --session, whose answers an Answerer prints.
+// The conversation of the program: a mica::Chat over the session of --session, whose answers an Answerer
+// prints.
 #pragma once
 
 #include "answer.hpp"

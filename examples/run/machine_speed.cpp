@@ -214,7 +214,8 @@ class LostTime {
 
 /// Above this fraction of lost time the figures are too low; an idle machine has some hundredths.
 constexpr double max_lost = 0.25;
-/// Threads of others that run, for each core: above it they take bandwidth, also from cores that are not shared.
+/// Threads of others that run, for each core: above it they take bandwidth, also from cores that are not
+/// shared.
 constexpr double max_load = 0.5;
 /// Rates that differ by less than this vary from run to run.
 constexpr double same_rate = 0.9;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention over keys and values that change with age, beside a softmax in doubles over what each query should see.
+// Attention over keys and values that change with age, beside a softmax in doubles over what each query
+// should see.
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/base/rng.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention over one chunk: the vector kernels against the specification, the specification against a plain softmax.
+// Attention over one chunk: the vector kernels against the specification, the specification against a plain
+// softmax.
 
 #include "kernel/chunk.hpp"
 #include "mica/kernel/highway.hpp"

@@ -29,7 +29,8 @@ using budget::Account;
 
 static_assert(enumerators_are<paging::Choice>(paging::choice_names));
 
-/// A file of tensors whose sizes fit no page and no cache line, the last of which passes a block of direct I/O.
+/// A file of tensors whose sizes fit no page and no cache line, the last of which passes a block of direct
+/// I/O.
 gguf::Writer odd_tensors() {
   gguf::Writer writer(8);
   writer.set("general.architecture", "none");

@@ -76,7 +76,8 @@ class ProgramRun {
     action_ = std::move(action);
     return *this;
   }
-  /// Calls action(process) as soon as the program handles SIGINT; where the system does not tell, after a second.
+  /// Calls action(process) as soon as the program handles SIGINT; where the system does not tell, after a
+  /// second.
   ProgramRun& after_start(std::function<void(::pid_t)> action) {
     at_start_ = true;
     return after_output(std::move(action));

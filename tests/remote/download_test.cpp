@@ -234,7 +234,7 @@ TEST_CASE("simultaneous failures of several connections count once") {
   const std::size_t before = place.server.store().asked().size();
   const auto begin = std::chrono::steady_clock::now();
   CHECK(refusal([&] { return hub::fetch(request, {}, options); }).code() == ErrorCode::failed);
-  CHECK(std::chrono::steady_clock::now() - begin >= 700ms);  // 100 + 200 + 400
+  CHECK(std::chrono::steady_clock::now() - begin >= 700ms);   // 100 + 200 + 400
   CHECK(place.server.store().asked().size() - before <= 64);  // 4 of each connection; more if busy
 }
 

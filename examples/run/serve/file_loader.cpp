@@ -14,8 +14,8 @@
 namespace mica::program {
 namespace {
 
-/// Default contexts in tokens: of one model, and of each where several share the memory. Longer ones are one flag
-/// away; an answer takes memory for the tokens that it has.
+/// Default contexts in tokens: of one model, and of each where several share the memory. Longer ones are one
+/// flag away; an answer takes memory for the tokens that it has.
 constexpr std::size_t default_context = 32768, default_context_of_many = 8192;
 
 OpenOptions options_of(const AnswerVerb& verb, std::size_t answers) {

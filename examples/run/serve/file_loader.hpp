@@ -17,8 +17,8 @@
 
 namespace mica::program {
 
-/// Bytes of mapped code beside any_process_bytes: kernels for many weight formats, libraries for HTTP and TLS.
-/// Measured after answers of 20 models of 16 families: 18 MiB.
+/// Bytes of mapped code beside any_process_bytes: kernels for many weight formats, libraries for HTTP and
+/// TLS. Measured after answers of 20 models of 16 families: 18 MiB.
 inline constexpr std::uint64_t server_bytes = std::uint64_t{18} << 20;
 
 class FileLoader final : public serve::Loader {

@@ -117,8 +117,8 @@ void Serve::add_keys(const std::string& path) {
   MICA_CHECK(web_.keys.size() > before, usage, "--api-key-file: ", path, " has no key");
 }
 
-/// At once: a connection that is closed in order takes time, in which the process would be killed. Answers have
-/// ended with their errors.
+/// At once: a connection that is closed in order takes time, in which the process would be killed. Answers
+/// have ended with their errors.
 [[noreturn]] void end_lost(const OutputOptions& output) {
   note(output, "mica: stopped: other processes took the memory, and nothing is left to release");
   constexpr int out_of_memory = 4;

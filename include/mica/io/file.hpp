@@ -48,8 +48,8 @@ namespace detail {
 /// A regular file, open for reading until the object goes. Thread-safe.
 class File {
  public:
-  /// Raises ErrorCode::file when the path is empty or missing (with the nearest name beside it), a folder, not a
-  /// regular file, not readable, or has a zero byte. Errors show a path without its control characters.
+  /// Raises ErrorCode::file when the path is empty or missing (with the nearest name beside it), a folder,
+  /// not a regular file, not readable, or has a zero byte. Errors show a path without its control characters.
   [[nodiscard]] static File open(std::string path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -75,6 +75,14 @@ class File {
 #ifdef POSIX_FADV_DONTNEED
     static_cast<void>(::posix_fadvise(fd_.get(), static_cast<::off_t>(offset), static_cast<::off_t>(count),
                                       POSIX_FADV_DONTNEED));
+#endif
+  }
+
+  /// Whether the system reads ahead of read_at(), as it does from the beginning: pages that nobody asked for
+  /// would be in the page cache, too.
+  void read_ahead([[maybe_unused]] bool ahead) const noexcept {
+#ifdef POSIX_FADV_RANDOM
+    static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, ahead ? POSIX_FADV_NORMAL : POSIX_FADV_RANDOM));
 #endif
   }
 

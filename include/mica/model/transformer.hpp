@@ -161,9 +161,9 @@ class BasicTransformer {
     std::atomic_ref(halted_).store(halted, std::memory_order_release);
     if constexpr (skips) executor_->skip(halted);
   }
-  /// The longest time in this step and the one before it that halt() would have had to wait for a layer: while
-  /// its weights are read, and unless the executor skips, while it is computed. Experts are read in between, so
-  /// that with them it is the whole layer too. 0: no step was run. From any thread.
+  /// The longest time in this step and the one before it that halt() would have had to wait for a layer:
+  /// while its weights are read, and unless the executor skips, while it is computed. Experts are read in
+  /// between, so that with them it is the whole layer too. 0: no step was run. From any thread.
   [[nodiscard]] std::chrono::microseconds layer_time() noexcept {
     const auto time = [&](std::int64_t& us) { return std::atomic_ref(us).load(std::memory_order_relaxed); };
     return std::chrono::microseconds(std::max(time(slowest_us_[0]), time(slowest_us_[1])));

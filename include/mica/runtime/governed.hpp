@@ -142,8 +142,8 @@ class Governed {
     return done;
   }
 
-  /// Bytes that sessions will take within GovernorOptions::growth_tokens, or within a step as long as the last
-  /// one of the session.
+  /// Bytes that sessions will take within GovernorOptions::growth_tokens, or within a step as long as the
+  /// last one of the session.
   [[nodiscard]] std::uint64_t own_growth() const {
     const std::size_t tokens = options_.governor.growth_tokens;
     const std::uint64_t bytes = options_.growth ? options_.growth(tokens) : 0;

@@ -39,8 +39,8 @@ enum class Yield : std::uint8_t {
 }
 
 /// The thresholds of a governor. Fractions are of the nearest limit. Each threshold grows with the bytes that
-/// others take within 100 ms (budget/growth.hpp): urgent by 5/4 of them, low by 3/2, high by 5/2. low and high
-/// grow with the bytes that running sessions will take soon, too.
+/// others take within 100 ms (budget/growth.hpp): urgent by 5/4 of them, low by 3/2, high by 5/2. low and
+/// high grow with the bytes that running sessions will take soon, too.
 struct GovernorOptions {
   double low = budget::Pressure::reserve_part;  // less remaining is pressure
   double high = 0.04;  // more remaining is no pressure; between them the time that tasks wait decides

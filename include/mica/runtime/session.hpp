@@ -134,8 +134,8 @@ class Session {
     const std::size_t max = std::min(max_tokens_, model_->n_ctx());
     return max - std::min(max, tokens_.size());
   }
-  /// Shortens the context to `tokens`: a feed() beyond them ends with context_full. Tokens that are there stay.
-  /// n_ctx() or more: as the model was opened.
+  /// Shortens the context to `tokens`: a feed() beyond them ends with context_full. Tokens that are there
+  /// stay. n_ctx() or more: as the model was opened.
   void limit(std::size_t tokens) noexcept { max_tokens_ = tokens; }
   /// Whether limit() has shortened the context.
   [[nodiscard]] bool limited() const noexcept { return max_tokens_ < model_->n_ctx(); }

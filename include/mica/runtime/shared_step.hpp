@@ -26,9 +26,9 @@ class SharedStep {
   explicit SharedStep(Model& model) noexcept : model_(&model) {}
 
   /// Appends tokens to the sessions, [1, model.chunk()] in all; each session stands in one feed. All take
-  /// theirs, or none: then the result names the first feed that was refused, by memory, context or the file of
-  /// older tokens. Tokens that a rewind has cost a recurrent state are run again before, in steps of their own.
-  /// Raises ErrorCode::usage for ids outside the vocabulary.
+  /// theirs, or none: then the result names the first feed that was refused, by memory, context or the file
+  /// of older tokens. Tokens that a rewind has cost a recurrent state are run again before, in steps of their
+  /// own. Raises ErrorCode::usage for ids outside the vocabulary.
   model::StepResult step(std::span<const Feed> feeds) {
     sequences_.clear();
     for (std::size_t i = 0; i < feeds.size(); ++i) {

@@ -53,8 +53,8 @@ class Chat {
   /// The session of the next answer.
   [[nodiscard]] const Session<Model>& session() const noexcept { return *session_; }
   /// The next answers are generated on another session, which must outlive the chat. Its model may be another
-  /// one of the same vocabulary, such as a smaller quantisation. What the session lacks of the conversation is
-  /// fed with the next answer.
+  /// one of the same vocabulary, such as a smaller quantisation. What the session lacks of the conversation
+  /// is fed with the next answer.
   void set_session(Session<Model>& session) noexcept { session_ = &session; }
 
   /// Adds a message of the user and answers it. on_part(ChatPart, std::string_view) gets whole UTF-8

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From the events of answers to replies: the loop that reads events and sees that a client has disconnected,
-// server-sent events (WHATWG HTML, section 9.2), and replies that are written when the answer is complete. Not here:
-// what an API writes for an event.
+// server-sent events (WHATWG HTML, section 9.2), and replies that are written when the answer is complete.
+// Not here: what an API writes for an event.
 #pragma once
 
 #include "mica_tools/http/error_reply.hpp"
@@ -56,10 +56,10 @@ class Answers {
 
   [[nodiscard]] std::size_t size() const noexcept { return answers_.size(); }
 
-  /// Calls take(index, event) for each event, in the order of arrival, until all answers have ended, and idle()
-  /// whenever no event has come for up to 100 ms. Ends when one of them returns false, which says that the client
-  /// has disconnected: all answers are cancelled, and the result is false. Raises Refusal when an answer fails; Ended
-  /// has a reason of a complete answer.
+  /// Calls take(index, event) for each event, in the order of arrival, until all answers have ended, and
+  /// idle() whenever no event has come for up to 100 ms. Ends when one of them returns false, which says that
+  /// the client has disconnected: all answers are cancelled, and the result is false. Raises Refusal when an
+  /// answer fails; Ended has a reason of a complete answer.
   template <class Take, class Idle>
   [[nodiscard]] bool run(Take&& take, Idle&& idle) {
     std::vector<bool> over(answers_.size());

@@ -75,8 +75,8 @@ class Cache {
     return join(repo_folder(repo), "/snapshots/", commit, "/", file);
   }
 
-  /// "ORG/REPO" of each repository, sorted; none if there is no folder. Raises ErrorCode::file for a folder that
-  /// cannot be read.
+  /// "ORG/REPO" of each repository, sorted; none if there is no folder. Raises ErrorCode::file for a folder
+  /// that cannot be read.
   [[nodiscard]] std::vector<std::string> repositories() const;
   /// The name of a repository as the folder spells it, which may differ in case; the given name if it is not
   /// there.

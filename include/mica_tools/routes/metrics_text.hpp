@@ -79,7 +79,8 @@ class MetricsText {
 
 }  // namespace detail
 
-/// The text of /metrics, in the format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats
+/// The text of /metrics, in the format of Prometheus:
+/// https://prometheus.io/docs/instrumenting/exposition_formats
 [[nodiscard]] inline std::string metrics_text(const Snapshot& now, const std::vector<ModelCard>& models) {
   using detail::real;
   const Metrics& m = now.metrics;

@@ -111,8 +111,8 @@ class Engine {
     const std::uint64_t tokens = tokens_.bytes() == 0 ? model_->tokens()->bytes() : 0;
     return (waiting.constrained ? 0 : options_.constraint_bytes) + masked_bytes() + tokens;
   }
-  /// Bytes that the running answers will still allocate, if none ends early, and those of weights that have left
-  /// memory and will come back.
+  /// Bytes that the running answers will still allocate, if none ends early, and those of weights that have
+  /// left memory and will come back.
   [[nodiscard]] std::uint64_t reserved() const noexcept {
     const std::uint64_t resident = model_->model().transformer().weight_capacity().resident;
     std::uint64_t bytes = max_weights_ - std::min(max_weights_, resident);
@@ -129,8 +129,8 @@ class Engine {
     }
     return bytes;
   }
-  /// Between two steps, where memory is short or was: steps become shorter, weights leave, and what left comes back.
-  /// True: something changed.
+  /// Between two steps, where memory is short or was: steps become shorter, weights leave, and what left
+  /// comes back. True: something changed.
   bool yield(MemoryWatch::Clock::time_point now) { return governed_ && (*governed_)(now); }
   /// Frees scratch of long steps; where none runs.
   void shrink() { static_cast<void>(model_->model().transformer().set_chunk(1)); }

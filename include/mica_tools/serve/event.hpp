@@ -77,7 +77,8 @@ struct Failed {
   return {error.message(), error.code() == ErrorCode::limit ? Cause::invalid : Cause::failed};
 }
 
-/// What an answer reports, in this order: Begun, any number of Text, Ended; or Failed at any time, as the last one.
+/// What an answer reports, in this order: Begun, any number of Text, Ended; or Failed at any time, as the
+/// last one.
 using Event = std::variant<Begun, Text, Ended, Failed>;
 
 }  // namespace mica::serve

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the models of a server share one ledger: what their answers have and will need, what can be freed for a model
-// or an answer, and the process itself. Not here: which model is loaded when (scheduler.hpp).
+// How the models of a server share one ledger: what their answers have and will need, what can be freed for a
+// model or an answer, and the process itself. Not here: which model is loaded when (scheduler.hpp).
 #pragma once
 
 #include "mica/alloc/booking.hpp"
@@ -64,22 +64,22 @@ class ModelMemory {
   bool drop_prefix() noexcept;
   /// Whether there is time to save a prefix of so many bytes before it is freed.
   using HasTime = std::function<bool(std::uint64_t bytes)>;
-  /// Frees memory for other processes until `bytes` are free: prefixes as drop_prefix() chooses them, then models
-  /// without answers that were not used for a second. Prefixes are saved first if there is a folder, and time.
-  /// Returns the bytes that were freed.
+  /// Frees memory for other processes until `bytes` are free: prefixes as drop_prefix() chooses them, then
+  /// models without answers that were not used for a second. Prefixes are saved first if there is a folder,
+  /// and time. Returns the bytes that were freed.
   std::uint64_t release(std::uint64_t bytes, const HasTime& has_time);
-  /// Frees all prefixes, and all models that have no answers; they are saved as by release(). False: some thread
-  /// makes a job for a model, which stays for now.
+  /// Frees all prefixes, and all models that have no answers; they are saved as by release(). False: some
+  /// thread makes a job for a model, which stays for now.
   [[nodiscard]] bool release_all(const HasTime& has_time);
-  /// Frees memory for a model that is to be loaded: models without answers, the least recently used first, then
-  /// prefixes. False: that was not enough.
+  /// Frees memory for a model that is to be loaded: models without answers, the least recently used first,
+  /// then prefixes. False: that was not enough.
   [[nodiscard]] bool free_for_model(const ModelEntry& wanted);
-  /// Frees memory until `bytes` are left for an answer of `entry`: prefixes first, then other models without answers;
-  /// both from the model that was used least recently. Frees nothing if all of them are not enough. False: nothing
-  /// was freed, or less than that.
+  /// Frees memory until `bytes` are left for an answer of `entry`: prefixes first, then other models without
+  /// answers; both from the model that was used least recently. Frees nothing if all of them are not enough.
+  /// False: nothing was freed, or less than that.
   [[nodiscard]] bool free_for_answer(const ModelEntry& entry, std::uint64_t bytes);
-  /// Books what was measured. Running answers keep what they have reserved, and no prefix is dropped in vain: where
-  /// all of them are not enough, what is left is booked.
+  /// Books what was measured. Running answers keep what they have reserved, and no prefix is dropped in vain:
+  /// where all of them are not enough, what is left is booked.
   void book_process();
 
  private:
@@ -222,7 +222,8 @@ inline bool ModelMemory::free_for_answer(const ModelEntry& entry, std::uint64_t 
   return freed && enough();
 }
 
-/// Bytes of the process that the ledger does not have, in whole MiB, with some for what comes until the next call.
+/// Bytes of the process that the ledger does not have, in whole MiB, with some for what comes until the next
+/// call.
 inline std::uint64_t ModelMemory::unbooked() const {
   const std::uint64_t all = options_.resident_bytes() + plan::any_process_bytes / 2;
   const std::uint64_t known = ledger_.used() - process_.bytes() + options_.process_bytes;

@@ -32,31 +32,32 @@ struct SchedulerOptions {
   std::size_t parallel =
       16;  // the maximum of running answers of a model, one at least; bytes bound them as well
   std::size_t max_waiting = 256;  // jobs of the queue, one at least; more are refused as busy
-  /// While answers are written, prompts are read in pieces so small that a step takes about this multiple of one
-  /// without a piece. It is a target: a piece has 4 tokens at least.
+  /// While answers are written, prompts are read in pieces so small that a step takes about this multiple of
+  /// one without a piece. It is a target: a piece has 4 tokens at least.
   double max_stall = 2.0;
   /// Booked for the process while the scheduler lives: at least plan::any_process_bytes.
   std::uint64_t process_bytes = plan::any_process_bytes;
-  /// Bytes of memory that the process has now. Those that the ledger does not have are booked for the process too,
-  /// and half of plan::any_process_bytes more for what comes until the next call: requests, texts that clients have
-  /// not read yet, tails of pages. Called every 5 ms, on the scheduler's thread. Empty: nothing is measured.
+  /// Bytes of memory that the process has now. Those that the ledger does not have are booked for the process
+  /// too, and half of plan::any_process_bytes more for what comes until the next call: requests, texts that
+  /// clients have not read yet, tails of pages. Called every 5 ms, on the scheduler's thread. Empty: nothing
+  /// is measured.
   std::function<std::uint64_t()> resident_bytes = {};
-  /// Gives freed memory back to the system. Called on the scheduler's thread: where much is measured that the ledger
-  /// does not have, at most once a second, and where memory was released for other processes.
+  /// Gives freed memory back to the system. Called on the scheduler's thread: where much is measured that the
+  /// ledger does not have, at most once a second, and where memory was released for other processes.
   std::function<void()> release_memory = {};
   /// How long a model stays in memory without answers; empty: until the memory is needed.
   std::optional<std::chrono::seconds> keep_alive = {};
-  /// For the states and masks of a constraint, which are booked while its answer runs; n answers of one request
-  /// share them.
+  /// For the states and masks of a constraint, which are booked while its answer runs; n answers of one
+  /// request share them.
   std::uint64_t constraint_bytes = std::uint64_t{32} << 20;
   std::string state = {};  // a folder in which prefixes survive a restart; empty: none
   std::uint64_t max_state_bytes = std::uint64_t{8} << 30;  // of the files of a model
   std::string slots = {};  // a folder for slots that clients save; empty: slots are not saved
-  /// Called on the scheduler's thread, for answers and for jobs that end in the queue. It may call members of the
-  /// scheduler that do not wait for that thread: not model(), not slot(). It does not throw.
+  /// Called on the scheduler's thread, for answers and for jobs that end in the queue. It may call members of
+  /// the scheduler that do not wait for that thread: not model(), not slot(). It does not throw.
   std::function<void(const AnswerNote&)> on_ended = {};
-  /// Reads the memory that others leave, and frees weights; models are opened with it too. The scheduler sets its
-  /// on_short(). Empty: memory is not watched.
+  /// Reads the memory that others leave, and frees weights; models are opened with it too. The scheduler sets
+  /// its on_short(). Empty: memory is not watched.
   std::shared_ptr<MemoryWatch> watch = {};
   GovernorOptions governor = {};  // thresholds between steps; the watch has its own
   std::string slots_hint = {};    // how a user sets `slots`, for refusals

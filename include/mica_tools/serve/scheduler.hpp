@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The server's core: one thread that loads models, admits jobs by bytes, and advances all answers. Everything is
-// inside one ledger:
+// The server's core: one thread that loads models, admits jobs by bytes, and advances all answers. Everything
+// is inside one ledger:
 //
 //   submit() -> queue, first in first out -> Engine of the model -> Answer
 //   model()  -> wanted models            -> Loader
@@ -37,9 +37,9 @@
 
 namespace mica::serve {
 
-/// One thread calls run(); all others may call the members of Service. model() and slot() wait for the thread of
-/// run(): without one they wait for ever, and that thread itself must not call them. Join it before the scheduler is
-/// destroyed; a scheduler does not run twice.
+/// One thread calls run(); all others may call the members of Service. model() and slot() wait for the thread
+/// of run(): without one they wait for ever, and that thread itself must not call them. Join it before the
+/// scheduler is destroyed; a scheduler does not run twice.
 class Scheduler final : public Service {
  public:
   /// cards: the models that can be asked for, one at least, the default one first; only their files are known

@@ -28,8 +28,8 @@ class SequenceBytes {
     const std::size_t tiles = (tokens + format::tile_tokens - 1) / format::tile_tokens;
     return by_tiles_[std::min(tiles, by_tiles_.size() - 1)];
   }
-  /// Bytes that a sequence will allocate from `now` tokens to `end`, of which the first `shared` have pages of
-  /// others. A ring whose pages are shared is written anew, as if the sequence began there.
+  /// Bytes that a sequence will allocate from `now` tokens to `end`, of which the first `shared` have pages
+  /// of others. A ring whose pages are shared is written anew, as if the sequence began there.
   [[nodiscard]] std::uint64_t growth(std::size_t now, std::size_t end, std::size_t shared) const noexcept {
     const std::size_t others = shared / format::tile_tokens * format::tile_tokens;
     const std::size_t own_end = std::max(end, others) - others;
@@ -37,8 +37,8 @@ class SequenceBytes {
     return at(own_end) - at(own_now);
   }
 
-  /// Tokens that a sequence of `now` tokens may take before it has allocated more than `bytes`, up to the end of
-  /// a tile; at most those of the whole context.
+  /// Tokens that a sequence of `now` tokens may take before it has allocated more than `bytes`, up to the end
+  /// of a tile; at most those of the whole context.
   [[nodiscard]] std::size_t tokens_in(std::size_t now, std::uint64_t bytes) const noexcept {
     const std::uint64_t has = at(now);
     const auto end = std::upper_bound(by_tiles_.begin(), by_tiles_.end(), has + std::min(bytes, ~has));

@@ -30,7 +30,8 @@ class ServerGovernor {
  public:
   using Clock = MemoryWatch::Clock;  // of readings
 
-  /// All of them outlive it, and SchedulerOptions::watch is there. fail: ends all running and waiting answers.
+  /// All of them outlive it, and SchedulerOptions::watch is there. fail: ends all running and waiting
+  /// answers.
   ServerGovernor(const ModelMemory::Entries& entries, ModelMemory& memory, const SchedulerOptions& options,
                  std::function<void(const Failed&)> fail)
       : entries_(entries),
@@ -97,8 +98,8 @@ class ServerGovernor {
     if (options_.release_memory) options_.release_memory();
   }
 
-  /// Frees prefixes and models without answers; false: none, or memory is not short. A prefix cache that fills the
-  /// memory up to its limit is released often, so not each time is a line of the log.
+  /// Frees prefixes and models without answers; false: none, or memory is not short. A prefix cache that
+  /// fills the memory up to its limit is released often, so not each time is a line of the log.
   [[nodiscard]] bool release(const MemoryWatch::State& state, Clock::time_point now) {
     constexpr std::chrono::seconds between_lines(10);
     const Governor::Thresholds m = thresholds(state);

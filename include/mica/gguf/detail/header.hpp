@@ -48,6 +48,16 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, std::span<co
   }
 }
 
+/// Of a file, without leaving pages in the page cache, which would count towards a control group.
+inline void read_past_cache(const Source& source, std::uint64_t offset, std::span<std::byte> to) {
+  const io::File* const file = source.file();
+  if (file == nullptr) return source.read_at(offset, to);
+  file->read_ahead(false);
+  source.read_at(offset, to);
+  file->forget(offset, to.size());
+  file->read_ahead(true);
+}
+
 /// Reads a header without its data: the offsets of tensors still count from the beginning of the data.
 [[nodiscard]] inline Header parse_header(const Source& source, format::Table formats) {
   std::vector<std::byte> owned;  // the front of a file, as far as the reader has come
@@ -57,9 +67,7 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, std::span<co
     const std::size_t had = owned.size();
     const std::uint64_t wanted = std::max(count, had + source.next_bytes(had));
     owned.resize(static_cast<std::size_t>(std::min({wanted, source.size(), max_header_bytes})));
-    source.read_at(had, {owned.data() + had, owned.size() - had});
-    // Its pages in the page cache would count towards a control group.
-    if (source.file() != nullptr) source.file()->forget(had, owned.size() - had);
+    read_past_cache(source, had, {owned.data() + had, owned.size() - had});
     return {owned.data(), owned.size()};
   };
   SpanReader reader = source.in_memory() ? SpanReader(source.path(), source.memory())

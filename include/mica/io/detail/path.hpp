@@ -63,7 +63,8 @@ void for_each_beside(std::string_view path, F&& f) {
   return names;
 }
 
-/// The bytes at `at` of UTF-8 text that are one control: of ASCII, of C1, or of text direction. 0: none is there.
+/// The bytes at `at` of UTF-8 text that are one control: of ASCII, of C1, or of text direction. 0: none is
+/// there.
 [[nodiscard]] inline std::size_t control_bytes(std::string_view text, std::size_t at) noexcept {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
@@ -84,7 +85,8 @@ void for_each_beside(std::string_view path, F&& f) {
 }
 
 /// The path for an error text, since file names may come from index files, shards and downloads: control
-/// bytes, C1 and the controls of text direction as \xNN; of more than 512 bytes the first 384 and the last 128.
+/// bytes, C1 and the controls of text direction as \xNN; of more than 512 bytes the first 384 and the last
+/// 128.
 [[nodiscard]] inline std::string shown(std::string_view path) {
   constexpr char digits[] = "0123456789abcdef";
   constexpr std::size_t first = 384, last = 128;

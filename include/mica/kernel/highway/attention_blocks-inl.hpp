@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: attention over keys and values in blocks of 32 (format/detail/block_element.hpp). Scores have tokens
-// in lanes and multiply codes as bytes by the two bytes of a 15-bit query, which is exact; values have
+// Per target: attention over keys and values in blocks of 32 (format/detail/block_element.hpp). Scores have
+// tokens in lanes and multiply codes as bytes by the two bytes of a 15-bit query, which is exact; values have
 // dimensions in lanes. Codes become numbers in registers and are shared by up to four rows. Limit: where a
 // target leaves it open whether a machine has dots of four bytes (dots-inl.hpp), they go by pairs.
 

@@ -175,7 +175,8 @@ HWY_NOINLINE void kvarn_scores_of_rows(const AttentionArgs& a, const std::size_t
 
 // ---- values
 
-/// The indices of the levels of 16 numbers of a token: those of dimensions 0 to 15 of a group, or of 16 to 31.
+/// The indices of the levels of 16 numbers of a token: those of dimensions 0 to 15 of a group, or of 16 to
+/// 31.
 template <class E, bool upper>
 HWY_INLINE VBytes indices_of_values(const std::byte* bytes) {
   format::detail::TrellisPath path;
