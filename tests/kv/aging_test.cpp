@@ -66,7 +66,8 @@ TEST_CASE("a name of which a part is not known is refused with the known ones") 
     CAPTURE(name);
     const Error error = refusal([&] { return kv::parse_elements(name, "keys"); });
     CHECK(error.code() == ErrorCode::usage);
-    CHECK(mentions(error, "for keys: not known", "F16 Q8_0", "RECENT:OLD", "KIVI4 KIVI2 KVARN4 KVARN3 KVARN2"));
+    CHECK(
+        mentions(error, "for keys: not known", "F16 Q8_0", "RECENT:OLD", "KIVI4 KIVI2 KVARN4 KVARN3 KVARN2"));
   }
 }
 
