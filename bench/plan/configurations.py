@@ -165,11 +165,14 @@ def make_holes(path):
 
 
 def set_budget(program, row, model):
-    """A part of what resident weights take."""
+    """A part of what resident weights take, or the smallest budget that runs."""
     if row["streamed"]:
         resident = [word if word != "streamed" else "resident" for word in row["flags"]]
-        whole = program.plan(model, resident)["peak_bytes"]
-        row["flags"] += ["--memory", str(int(whole * row["streamed_part"]))]
+        budget = int(program.plan(model, resident)["peak_bytes"] * row["streamed_part"])
+        plan = program.plan(model, [*row["flags"], "--memory", str(budget)])
+        if not plan["fits"]:
+            budget = plan["least"]["peak_bytes"]
+        row["flags"] += ["--memory", str(budget)]
 
 
 def quiet(program, measure):
