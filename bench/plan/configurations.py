@@ -165,11 +165,14 @@ def make_holes(path):
 
 
 def set_budget(program, row, model):
-    """A part of what resident weights take."""
+    """A part of what resident weights take, or the smallest budget that runs."""
     if row["streamed"]:
         resident = [word if word != "streamed" else "resident" for word in row["flags"]]
-        whole = program.plan(model, resident)["peak_bytes"]
-        row["flags"] += ["--memory", str(int(whole * row["streamed_part"]))]
+        budget = int(program.plan(model, resident)["peak_bytes"] * row["streamed_part"])
+        plan = program.plan(model, [*row["flags"], "--memory", str(budget)])
+        if not plan["fits"]:
+            budget = plan["least"]["peak_bytes"]
+        row["flags"] += ["--memory", str(budget)]
 
 
 def quiet(program, measure):
@@ -262,6 +265,16 @@ def rows_of(options):
     return [{"row": index, **drawn(options.seed, index)} for index in options.rows or range(options.count)]
 
 
+def write(options, rows, failed, result):
+    if not options.json:
+        return
+    command = (f"bench/plan/configurations.py --count {options.count} --seed {options.seed} "
+               f"--rounds {options.rounds} --threads {options.threads}"
+               + " --processor-clock" * options.processor_clock)
+    options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": command, "result": result,
+                                        "failed": failed, "rows": rows}, indent=1) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -301,19 +314,14 @@ def main():
                 compare(program, row, model)
                 rows.append(row)
                 report(row)
+                write(options, rows, failed, None)  # in case it is interrupted
             except RuntimeError as error:
                 failed.append({"row": row["row"], "error": str(error)})
                 print(f"{row['row']:3} {row['shape']:16} {' '.join(row['flags'])}: {error}", flush=True)
             if not options.headers:
                 model.unlink(missing_ok=True)
         turns.end()
-    result = summary(rows)
-    if options.json:
-        command = (f"bench/plan/configurations.py --count {options.count} --seed {options.seed} "
-                   f"--rounds {options.rounds} --threads {options.threads}"
-                   + " --processor-clock" * options.processor_clock)
-        options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": command, "result": result,
-                                            "failed": failed, "rows": rows}, indent=1) + "\n")
+    write(options, rows, failed, summary(rows))
 
 
 if __name__ == "__main__":
