@@ -51,7 +51,7 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, Draft* draft, std::stri
   if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
   if (MemoryWatch* const watch = model.memory_watch()) {
-    governed_.emplace(
+    governor_ = &governed_.emplace(
         model.transformer(),
         GovernedOptions<AnyModel>{.governor = verb.thresholds, .watch = watch, .log = log_to_stderr(verb)});
   }
@@ -98,14 +98,14 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
   reading_ = true;
   if (verb_.stats) meter_.emplace(model_.transformer());
   check_room(session, prompt.size());
-  if (governed_) governed_->watch(&session);
+  if (governor_ != nullptr) governor_->watch(governed_ ? &session : nullptr);
   unfed_.clear();
   const std::size_t before = session.tokens().size();
   if (reading_shown_) reading_line_.emplace(verb_, prompt.size());
   const ClearsLine clears{reading_line_};
   if (reads_only_) return read_only(session, prompt);
   generate_.between_steps = [&] {
-    if (governed_) (*governed_)();
+    if (governor_ != nullptr) static_cast<void>((*governor_)());
     show_reading(std::max(session.tokens().size(), before) - before);
   };
   constraint::Any constraint = continued_ ? *std::exchange(continued_, std::nullopt) : constraint_;
@@ -122,7 +122,7 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
   if (halted()) {
     if (result_.reason == StopReason::read_failed || result_.reason == StopReason::cancelled)
       result_.reason = StopReason::no_memory;
-    static_cast<void>((*governed_)());  // the file of the session needs memory
+    static_cast<void>((*governor_)());  // the file of the session needs memory
   }
   shortened_ = session.limited() ? session.tokens().size() + session.remaining() : 0;
   session.limit(session.model().n_ctx());
@@ -258,11 +258,11 @@ int Answerer::finish() {
     deliver("\n");
   }
   if (result_.reason == StopReason::no_memory && halted()) {
-    note(verb_, halted_text());
+    write_error_line(halted_text());
   } else if (result_.reason == StopReason::no_memory) {
-    note(verb_,
-         "mica: stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
-         "-ctk q8_0 -ctv q8_0, or --evict sinks:KEEP");
+    write_error_line(
+        "stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
+        "-ctk q8_0 -ctv q8_0, or --evict sinks:KEEP");
   }
   if (result_.reason == StopReason::context_full && shortened_ > 0) {
     note(verb_, join("mica: stopped: other processes took the memory, which is enough for ", shortened_,
@@ -283,8 +283,7 @@ int Answerer::finish() {
 }
 
 std::string Answerer::halted_text() const {
-  return join("mica: stopped: other processes took the memory, and nothing is left to release; ",
-              continue_text());
+  return join("stopped: other processes took the memory, and nothing is left to release; ", continue_text());
 }
 
 std::string Answerer::continue_text() const {
@@ -317,8 +316,10 @@ std::string Answerer::json_object() const {
   const std::string forced = constraint_ ? join(",\"tokens_forced\":", result_.forced) : "";
   const std::string model =
       verb_.draft_answers ? join(",\"model\":", json_string(model_.document().path())) : "";
-  const std::string error =
-      result_.reason != StopReason::read_failed ? "" : join("\"error\":", json_string(last_error()), ",");
+  const std::string sentence = result_.reason == StopReason::read_failed             ? last_error()
+                               : result_.reason == StopReason::no_memory && halted() ? halted_text()
+                                                                                     : std::string();
+  const std::string error = sentence.empty() ? "" : join("\"error\":", json_string(sentence), ",");
   const std::string stats = !meter_ ? ""
                                     : join("\"stats\":{\"prompt\":", json_of(prompt_costs_),
                                            ",\"answer\":", json_of(answer_costs_), "},");

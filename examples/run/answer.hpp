@@ -51,7 +51,9 @@ class Answerer {
   /// Whether a write to stdout failed.
   [[nodiscard]] bool undelivered() const noexcept { return undelivered_ != nullptr; }
   /// Whether the model was halted because others took the memory: it answers no more.
-  [[nodiscard]] bool halted() const noexcept { return governed_ && governed_->halted(); }
+  [[nodiscard]] bool halted() const noexcept { return governor_ != nullptr && governor_->halted(); }
+  /// The governor of another model acts while this one answers, and its halt ends the answer.
+  void share_governor(Answerer& other) noexcept { governor_ = other.governor_; }
   /// The sentence for that.
   [[nodiscard]] std::string halted_text() const;
   /// Raises the error of print() again; call it after a session is saved. Raises nothing after SIGHUP and
@@ -113,10 +115,11 @@ class Answerer {
   sample::Standard<> sampler_;
   Ngram drafter_;
   Draft* draft_;
-  constraint::Any constraint_;                // of an answer at its beginning
-  std::string thoughts_end_;                  // the mark behind which it begins; empty: at once
-  std::optional<constraint::Any> continued_;  // of the next one
-  std::optional<Governed<AnyModel>> governed_;
+  constraint::Any constraint_;                  // of an answer at its beginning
+  std::string thoughts_end_;                    // the mark behind which it begins; empty: at once
+  std::optional<constraint::Any> continued_;    // of the next one
+  std::optional<Governed<AnyModel>> governed_;  // of this model
+  Governed<AnyModel>* governor_ = nullptr;      // that, or of another model
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_, thoughts_;

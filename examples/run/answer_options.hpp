@@ -81,6 +81,9 @@ class AnswerVerb : public RunningVerb, public PromptOptions, public ChatOptions,
  public:
   using RunningVerb::RunningVerb;
 
+  /// Whether a folder stands for the best of its models.
+  [[nodiscard]] virtual bool answers_with_one_model() const noexcept { return true; }
+
   std::string session;  // a file, empty
 
  protected:

@@ -125,7 +125,7 @@ std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open)
 
 plan::Adjustable freedom_of(const RunningOptions& options) {
   return {options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given,
-          options.degrade};
+          options.degrade,    !options.eviction_given, !options.storage_given};
 }
 
 bool weights_may_leave(const AnswerVerb& verb, const gguf::Document& document, plan::Question question,

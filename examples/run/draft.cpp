@@ -11,21 +11,19 @@
 namespace mica::program {
 namespace {
 
-constexpr std::size_t tokens_without_c = 4096;  // after them it drafts nothing
-
 /// In memory, with steps for a few tokens beside those for the prompt.
-OpenOptions how_to_open(const AnswerVerb& verb) {
+OpenOptions how_to_open(const AnswerVerb& verb, std::size_t n_ctx) {
   OpenOptions open = open_options(verb);
-  open.n_ctx = verb.n_ctx != 0 ? verb.n_ctx : tokens_without_c;
+  open.n_ctx = n_ctx;
   open.logits_rows = 1;
   open.memory_bytes.reset();
   open.choice.weights = paging::Choice::resident;
   return open;
 }
 
-Model load_draft(const AnswerVerb& verb) {
-  OpenOptions how = how_to_open(verb);
-  how.memory_bytes = draft_bytes(verb);
+Model load_draft(const AnswerVerb& verb, std::size_t n_ctx) {
+  OpenOptions how = how_to_open(verb, n_ctx);
+  how.memory_bytes = draft_bytes(verb, n_ctx);
   how.runs = pacer_of(verb);
   const Waiting waiting(verb, join("loading ", escaped(verb.draft)));
   return open(verb.draft, how);
@@ -33,16 +31,22 @@ Model load_draft(const AnswerVerb& verb) {
 
 }  // namespace
 
-std::unique_ptr<Draft> open_draft(const AnswerVerb& verb, const Model& target) {
+std::unique_ptr<Draft> open_draft(const AnswerVerb& verb, Model& target) {
   return verb.draft.empty() ? nullptr : std::make_unique<Draft>(verb, target);
 }
 
-std::uint64_t draft_bytes(const AnswerVerb& verb) {
-  return plan_run(gguf::open(verb.draft), question_of(how_to_open(verb))).peak_bytes;
+std::size_t draft_context(const AnswerVerb& verb, std::size_t trained) {
+  constexpr std::size_t tokens_without_c = 4096;  // after them it drafts nothing
+  return verb.n_ctx != 0 ? verb.n_ctx : std::min(trained, tokens_without_c);
 }
 
-Draft::Draft(const AnswerVerb& verb, const Model& target)
-    : model_(load_draft(verb)),
+std::uint64_t draft_bytes(const AnswerVerb& verb, std::size_t n_ctx) {
+  return plan_run(gguf::open(verb.draft), question_of(how_to_open(verb, n_ctx))).peak_bytes;
+}
+
+Draft::Draft(const AnswerVerb& verb, Model& target)
+    : model_(load_draft(
+          verb, std::min(draft_context(verb, target.config().n_ctx_train), target.transformer().n_ctx()))),
       drafter_(model_.transformer(), target.tokenizer().vocabulary().size(), verb.draft_max) {
   const text::Vocabulary &own = model_.tokenizer().vocabulary(), &other = target.tokenizer().vocabulary();
   const auto common = static_cast<TokenId>(std::min(own.size(), other.size()));

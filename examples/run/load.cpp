@@ -6,7 +6,10 @@
 #include "draft.hpp"
 #include "input.hpp"
 #include "loading_line.hpp"
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/plan/plan.hpp"
 #include "pacing.hpp"
 
 #include <csignal>
@@ -17,13 +20,28 @@
 namespace mica::program {
 namespace {
 
-/// A draft is a second model, within the same budget.
-void leave_for_draft(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open) {
-  const std::uint64_t bytes = draft_bytes(verb), budget = budget_of(document, open);
+/// A draft is a second model, within the same budget. Returns its bytes.
+std::uint64_t leave_for_draft(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open) {
+  const std::size_t trained = arch::AnyOf<arch::All>::config(document).n_ctx_train;
+  const std::size_t n_ctx = draft_context(verb, trained);
+  // The plan of the model has the bytes of the process, too.
+  const std::uint64_t bytes = draft_bytes(verb, n_ctx) - plan::any_process_bytes,
+                      budget = budget_of(document, open);
   MICA_CHECK(bytes < budget, budget, verb.draft, ": a draft needs ", budget::size_text(bytes), ", budget ",
              budget::size_text(budget), "; use a smaller one, or none");
+  if (verb.draft_answers && open.n_ctx == 0) open.n_ctx = n_ctx;  // both have one conversation
   if (open.memory_bytes) *open.memory_bytes -= bytes;
   open.limits = verb.limits.without(bytes);
+  return bytes;
+}
+
+void make_it_fit_beside_draft(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open) {
+  const std::uint64_t bytes = leave_for_draft(verb, document, open);
+  try {
+    make_it_fit(verb, document, open);
+  } catch (const Error& error) {
+    raise(error.code(), error.message(), "; the draft takes ", budget::size_text(bytes), " more");
+  }
 }
 
 Model load(const Verb& verb, gguf::Document document, OpenOptions open) {
@@ -50,8 +68,11 @@ Model open_model(const AnswerVerb& verb) {
   gguf::Document document = open_document(verb);
   OpenOptions open = open_options(verb);
   open.log = log_to_stderr(verb);
-  if (!verb.draft.empty()) leave_for_draft(verb, document, open);
-  make_it_fit(verb, document, open);
+  if (verb.draft.empty()) {
+    make_it_fit(verb, document, open);
+  } else {
+    make_it_fit_beside_draft(verb, document, open);
+  }
   const std::shared_ptr<pace::Pacer> pacer = pacer_of(verb);
   open.runs = pacer;
   // A program that waits for a line, or reads a prompt, ends as by SIGTERM.

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -36,6 +37,19 @@ std::string without_slashes(const std::string& folder) {
 }
 
 bool is_gguf(const std::string& name) { return name.ends_with(".gguf"); }
+
+std::string file_name(const std::string& path);
+
+/// Of models that do not fit as they are, the one that needs least: what no flag sets may change until it fits.
+std::string nearest_of(const Verb& verb, const std::string& folder, std::span<const fit::Ranked> all,
+                       std::uint64_t budget) {
+  const auto least = std::min_element(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.fit.need.ram < b.fit.need.ram; });
+  note(verb, join("mica: ", folder, ": none of ", all.size(), all.size() == 1 ? " model" : " models",
+                  " fits ", budget::size_text(budget), "; the nearest is ", file_name(least->fit.name),
+                  ", which needs ", budget::size_text(least->fit.need.ram)));
+  return least->fit.name;
+}
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
@@ -84,10 +98,7 @@ std::string best_of_folder(const Verb& verb, const std::string& folder, std::uin
   MICA_CHECK(!fits.empty(), file, path, ": no GGUF file of this folder can be run; the lines above say why");
   const std::vector<fit::Ranked> ranked = fit::ranked(std::move(fits), use);
   const fit::Ranked& best = ranked.front();
-  MICA_CHECK(best.tier != fit::Tier::too_tight, budget, path, ": none of ", ranked.size(),
-             ranked.size() == 1 ? " model" : " models", " fits ", budget::size_text(budget),
-             "; the nearest is ", file_name(best.fit.name), ", which needs ",
-             budget::size_text(best.fit.need.ram));
+  if (best.tier == fit::Tier::too_tight) return nearest_of(verb, path, ranked, budget);
   std::string text = join("mica: ", path, ": ", file_name(best.fit.name), ": ", reason_of(best));
   if (ranked.size() > 1) text += join("; then ", file_name(ranked[1].fit.name), ": ", reason_of(ranked[1]));
   if (ranked.size() > 2) text += join("; ", ranked.size() - 2, " more: mica fit ", path);

@@ -22,8 +22,8 @@ void for_each_model_of(const Verb& verb, const std::string& folder,
 [[nodiscard]] bool is_model_folder(const std::string& path);
 
 /// The path of the best file, with a note that says why. budget: bytes of memory; n_ctx: tokens, 0: those of
-/// mica fit. Raises ErrorCode::file for a folder without a model, and budget if none fits. Cost: a plan for
-/// each file.
+/// mica fit. Where none fits as it is, that of the file that needs least. Raises ErrorCode::file for a folder
+/// without a model. Cost: a plan for each file.
 [[nodiscard]] std::string best_of_folder(const Verb& verb, const std::string& folder, std::uint64_t budget,
                                          std::size_t n_ctx);
 

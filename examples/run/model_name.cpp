@@ -225,7 +225,7 @@ void find_named_model(Verb& verb) {
     verb.hf_repo.clear();
   }
   auto* const answer = dynamic_cast<AnswerVerb*>(&verb);
-  if (answer != nullptr && is_model_folder(answer->model_path)) {
+  if (answer != nullptr && answer->answers_with_one_model() && is_model_folder(answer->model_path)) {
     const Wish wish = wish_of(verb);
     answer->model_path = best_of_folder(verb, answer->model_path, wish.budget, wish.n_ctx);
   }

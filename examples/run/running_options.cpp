@@ -62,15 +62,17 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
       .marks(elements_given);
   flags.number("--cache-recent", choice.cache_recent, {1, 1 << 24},
                "number of recent tokens, where elements of keys and values change with age");
-  flags.choice("--kv", choice.kv,
-               {"segmented", "contiguous", "reserved", "paged", "spilled", "spilled-paged"}, "NAME",
-               "storage of keys and values: segmented contiguous reserved paged spilled spilled-paged");
+  flags
+      .choice("--kv", choice.kv, {"segmented", "contiguous", "reserved", "paged", "spilled", "spilled-paged"},
+              "NAME", "storage of keys and values: segmented contiguous reserved paged spilled spilled-paged")
+      .marks(storage_given);
   flags
       .checked("--evict", choice.evict, "HOW",
                "which tokens a cache of KEEP tokens evicts: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
                "heavy:KEEP,RECENT)",
                [](const std::string& how, const std::string&) { static_cast<void>(parse_eviction(how)); })
-      .likens({"none", "sinks:", "heavy:"});
+      .likens({"none", "sinks:", "heavy:"})
+      .marks(eviction_given);
   flags.choice("--kernels", choice.kernels, {"exact", "fast8"}, "NAME",
                "how prompts are computed: exact, or fast8: faster, weights rounded to 8 bits");
   flags

@@ -25,6 +25,7 @@ struct RunningOptions {
   ChoiceWords choice;
   bool elements_given = false;  // -ctk or -ctv was given
   bool weights_given = false;
+  bool storage_given = false, eviction_given = false;
   bool degrade = false;  // choices that change numbers may be made to fit
 
   budget::MemoryLimits limits;                // when the program began

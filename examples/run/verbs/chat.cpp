@@ -90,6 +90,7 @@ class Talk {
         lines_(verb, known_words()) {
     if (verb.draft_answers)
       drafting_.emplace(verb, draft_->model(), nullptr, conversation_.format().renderer().stop);
+    if (drafting_) drafting_->share_governor(answerer_);
     set_answerers([&](Answerer& one) { one.show_timings(verb.verbose); });
   }
 
@@ -121,7 +122,7 @@ class Talk {
     conversation_.save(answerer_);
     asked_->raise_undelivered();
     if (answerer_.halted()) {
-      if (code_ != 4) note(verb_, answerer_.halted_text());
+      if (code_ != 4) write_error_line(answerer_.halted_text());
       return 4;
     }
     if (terminated()) return 130;

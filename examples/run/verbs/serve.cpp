@@ -36,6 +36,7 @@ class Serve final : public AnswerVerb {
       : AnswerVerb({"serve", "answer requests over HTTP, as OpenAI, Anthropic, Ollama and llama-server do",
                     "mica serve model.gguf --port 8080"}) {}
   int run() override;
+  [[nodiscard]] bool answers_with_one_model() const noexcept override { return false; }
 
  private:
   void declare(Flags& flags) override;

@@ -53,6 +53,7 @@ class Observed {
   /// True: tasks do nothing from now on, also those that are left of a run, so that what they compute is
   /// missing. From any thread; who skips sees to it that the results are not used.
   void skip(bool skips) noexcept { skips_.store(skips, std::memory_order_release); }
+  [[nodiscard]] bool skips() const noexcept { return skips_.load(std::memory_order_acquire); }
 
  private:
   E* executor_;

@@ -98,7 +98,11 @@ class BasicTransformer {
   /// Whether this is a plan: everything is booked, nothing is read or computed.
   static constexpr bool dry = Allocator::dry;
   /// Whether the executor leaves out tasks of a step that was halted (exec::Observed).
-  static constexpr bool skips = requires(Executor & executor) { executor.skip(true); };
+  static constexpr bool skips = requires(Executor & executor) {
+    executor.skip(true);
+    { executor.skips() }
+    noexcept->std::same_as<bool>;
+  };
 
   /// Opens the weights of a document. Document and executor outlive the model.
   /// Raises mica::Error when the file lacks something, or the budget refuses.
@@ -158,8 +162,10 @@ class BasicTransformer {
   /// executor that skips it ends after the tasks that run, with others after the layer.
   /// False: steps run again.
   void halt(bool halted) noexcept {
-    std::atomic_ref(halted_).store(halted, std::memory_order_release);
-    if constexpr (skips) executor_->skip(halted);
+    std::atomic_ref(halted_).store(halted);
+    if constexpr (skips) {
+      if (halted && std::atomic_ref(running_).load()) executor_->skip(true);
+    }
   }
   /// The longest time in this step and the one before it that halt() would have had to wait for a layer:
   /// while its weights are read, and unless the executor skips, while it is computed. Experts are read in
@@ -348,9 +354,24 @@ class BasicTransformer {
       return true;
     } else {
       Step step = make_step(sequences, first_row);
-      bool read = embed(step, sequences);
+      begin_run();
+      bool read = !is_halted() && embed(step, sequences);
       for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(step, i);
-      return read && !is_halted();
+      end_run();
+      return read && !cut_;
+    }
+  }
+  /// Tasks are skipped in a run of this model only: others may use the executor afterwards.
+  void begin_run() noexcept {
+    std::atomic_ref(running_).store(true);
+    if constexpr (skips) executor_->skip(false);
+  }
+  void end_run() noexcept {
+    cut_ = is_halted();
+    std::atomic_ref(running_).store(false);
+    if constexpr (skips) {
+      cut_ = cut_ || executor_->skips();  // halt(true), then halt(false)
+      executor_->skip(false);
     }
   }
   /// The first rows of a step are taken back that will not end.
@@ -395,7 +416,7 @@ class BasicTransformer {
     std::atomic_ref slowest(slowest_us_[step_count_ % 2]);
     if (us > slowest.load(std::memory_order_relaxed)) slowest.store(us, std::memory_order_relaxed);
   }
-  [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(std::memory_order_acquire); }
+  [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(); }
   template <class Use>
   [[nodiscard]] bool for_each_slice(std::size_t unit, Use&& use) noexcept;
   void project_logits(std::span<const std::size_t> rows, const tensor::AnyMatrix<Formats>& w,
@@ -431,6 +452,8 @@ class BasicTransformer {
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
   std::uint64_t step_count_ = 0;
   bool halted_ = false;                  // by halt()
+  bool running_ = false;                 // layers are computed
+  bool cut_ = false;                     // the last run was halted, perhaps in the middle
   std::int64_t slowest_us_[2] = {0, 0};  // layers of the last two steps, by step_count_
   LogSink log_;
 };
@@ -474,7 +497,7 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
     const std::span<const SequenceStep> now = next_sequences(sequences, done);
     if (!run(now, done)) {
       take_back(sequences, done);
-      if (!is_halted()) return {model::StepStatus::read_failed, 0};
+      if (!cut_) return {model::StepStatus::read_failed, 0};
       if constexpr (ResizablePager<Pager>) pager_.rest();
       return {model::StepStatus::no_memory, 0};
     }

@@ -110,8 +110,10 @@ class Governor {
   [[nodiscard]] static Thresholds thresholds(const GovernorOptions& options, const budget::Pressure& pressure,
                                              std::uint64_t growth, std::uint64_t own = 0) noexcept {
     const double part = options.low * static_cast<double>(pressure.limit);
-    const auto low = std::clamp(static_cast<std::uint64_t>(part), options.min_low, options.max_low);
-    const auto high = static_cast<std::uint64_t>(static_cast<double>(low) * options.high / options.low);
+    const auto low = std::clamp(static_cast<std::uint64_t>(part), options.min_low,
+                                std::max(options.min_low, options.max_low));
+    const double ratio = options.low > 0 ? std::max(options.high / options.low, 1.0) : 1.0;
+    const auto high = static_cast<std::uint64_t>(static_cast<double>(low) * ratio);
     const std::uint64_t fast = std::min(growth, pressure.limit);
     const std::uint64_t soon = std::min(own, pressure.limit);
     return {low / 2 + fast * 5 / 4, low + soon + fast * 3 / 2, high + soon + fast * 5 / 2};

@@ -33,6 +33,7 @@ struct Adjustable {
   /// What a model computes: tokens between the first ones and a window are evicted, keys and values have 4
   /// bits; and keys and values in a file, which is slow.
   bool numbers = false;
+  bool eviction = true, storage = true;  // with `numbers`
 };
 
 /// A question that fits, and its plan.
@@ -132,7 +133,9 @@ class Fallbacks {
   [[nodiscard]] std::vector<Question> degradations(const Question& question, std::size_t n_ctx) const {
     std::vector<Question> out;
     const auto add_windows = [&](Question with) {
-      if (with.choice.evict.capacity() != 0) return;  // one was requested
+      const auto ages = [](const kv::ElementChoice& element) { return element.recent != element.old; };
+      if (!free_.eviction || with.choice.evict.capacity() != 0) return;
+      if (ages(with.choice.cache_type_k) || ages(with.choice.cache_type_v)) return;  // these do not evict
       for (const std::size_t tokens : windows) {
         if (tokens >= n_ctx) continue;
         with.choice.evict = kv::SinksAndWindow(tokens);
@@ -141,7 +144,7 @@ class Fallbacks {
     };
     add_windows(question);
     Question filed = question;
-    if (filed.choice.kv == kv::Choice::segmented) {
+    if (free_.storage && filed.choice.kv == kv::Choice::segmented) {
       filed.choice.kv = kv::Choice::spilled;
       out.push_back(std::move(filed));
     }

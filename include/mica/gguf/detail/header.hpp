@@ -54,7 +54,7 @@ inline void read_past_cache(const Source& source, std::uint64_t offset, std::spa
   if (file == nullptr) return source.read_at(offset, to);
   file->read_ahead(false);
   source.read_at(offset, to);
-  file->forget(offset, to.size());
+  file->forget(0, offset + to.size());  // pages may come in larger pieces than reads
   file->read_ahead(true);
 }
 
