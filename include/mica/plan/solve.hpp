@@ -45,7 +45,7 @@ template <class Families = arch::All, class Formats = format::All>
 }
 
 /// Gives streamed weights the bytes that a budget leaves beside everything else; does nothing where weights
-/// are not streamed, or where their bytes are set already. Cost: a plan.
+/// are not streamed, or where their bytes are set already. Cost: two plans.
 template <class Families = arch::All, class Formats = format::All>
 void fill_weight_capacity(const gguf::Document& document, Question& question, std::uint64_t budget_bytes) {
   using budget::Account;
@@ -57,6 +57,10 @@ void fill_weight_capacity(const gguf::Document& document, Question& question, st
   if (choice.kv != kv::Choice::spilled) weights += smallest.accounts[Account::io_buffers];  // the ring
   const std::uint64_t others = smallest.peak_bytes - std::min(smallest.peak_bytes, weights);
   choice.weights_bytes = std::max<std::uint64_t>(budget_bytes - std::min(budget_bytes, others), 1);
+  // Where all weights stay there is no ring, and they are loaded through other memory.
+  const std::uint64_t peak = make_plan<Families, Formats>(document, question).peak_bytes;
+  if (peak > budget_bytes)
+    choice.weights_bytes -= std::min(choice.weights_bytes - 1, peak - budget_bytes);
 }
 
 /// One way to run a document within a budget.
