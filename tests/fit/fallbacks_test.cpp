@@ -185,6 +185,22 @@ TEST_CASE("the least rung fits its own peak, and nothing fits a byte less") {
   }
 }
 
+TEST_CASE("every budget above the smallest one has a fallback that fits") {
+  const Fixture f;
+  Question requested = f.question();
+  requested.model.n_ctx = 64;
+  requested.model.chunk = 256;
+  const Adjustable free{false, false, true, false};
+  const std::uint64_t full = f.peak(requested), step = (full - plan::any_process_bytes) / 200;
+  for (std::uint64_t budget = Fallbacks<>(f.document, requested, 0, free).smallest().plan.peak_bytes;
+       budget <= full; budget += step) {
+    CAPTURE(budget);
+    const auto fallback = Fallbacks<>(f.document, requested, budget, free).first_that_fits();
+    REQUIRE(fallback);
+    CHECK(fallback->plan.peak_bytes <= budget);
+  }
+}
+
 TEST_CASE("streamed weights leave memory for the contexts of all sequences") {
   const Fixture f;
   for (std::size_t n = 1; n <= 8; ++n) {
