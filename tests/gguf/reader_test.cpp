@@ -269,7 +269,7 @@ TEST_CASE("a header leaves the page cache when it is read") {
   ::fsync(file.descriptor());
   const Document document = gguf::open(path);
   CHECK(document.header_bytes() > std::uint64_t{1} << 20);
-  CHECK(pages_there(io::Mapping(file, io::MapAdvice::scattered)) == 0);
+  CHECK(pages_there(io::Mapping(file, io::MapAdvice::scattered)) <= 1);  // of 257: the last one is not whole
 }
 
 }  // namespace

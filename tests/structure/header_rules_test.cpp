@@ -89,7 +89,7 @@ TEST_CASE("what headers choose by macros is one choice for all units of a progra
   const std::set<std::string> known = {
       // the system
       "_WIN32", "F_NOCACHE", "MADV_HUGEPAGE", "MAP_NORESERVE", "MAP_POPULATE", "O_DIRECT", "O_TMPFILE",
-      "POLLRDHUP", "POSIX_FADV_DONTNEED", "POSIX_FADV_WILLNEED",
+      "POLLRDHUP", "POSIX_FADV_DONTNEED", "POSIX_FADV_NORMAL", "POSIX_FADV_RANDOM", "POSIX_FADV_WILLNEED",
       // set by the dependency's own target for all who use it, or asked before it is included
       "CPPHTTPLIB_OPENSSL_SUPPORT", "HIGHWAY_HWY_FOREACH_TARGET_H_", "HWY_HIGHWAY_INCLUDED",
       "PCRE2_CODE_UNIT_WIDTH", "XXH_INLINE_ALL",
