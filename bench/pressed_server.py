@@ -18,10 +18,10 @@ import prompts
 from cage import MIB, Cage, Started
 
 CLIENTS = 3
-SHARED = 160  # first tokens that all prompts have in common
-QUESTIONS = (40, 200, 90, 320, 130)  # tokens behind them
-RECOVERY = 60  # seconds after the neighbour in which each client has to get an answer
-CONTEXT = 1024
+SHARED = 64  # first tokens that all prompts have in common
+QUESTIONS = (24, 72, 40, 96, 56)  # tokens behind them
+RECOVERY = 180  # seconds after the neighbour in which each client has to get an answer
+CONTEXT = 512
 
 
 class Command:
@@ -60,7 +60,7 @@ class Gone(Exception):
 
 def ask(url, body, stream):
     """(status, text, whether it was cut, seconds to wait)"""
-    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=120)
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=600)
     try:
         connection.request("POST", "/completion", json.dumps(dict(body, stream=stream)),
                            {"Content-Type": "application/json"})
