@@ -247,7 +247,7 @@ TEST_CASE("sequences that share steps forget as they would alone") {
     Forgetting<arch::Llama> model(tiny.document(), team,
                                   {.n_ctx = 600, .chunk = 400, .logits_rows = 400, .log = {}},
                                   {.eviction = policy});
-    for (const auto& sizes : std::vector<std::vector<std::size_t>>{{1}, {50, 1, 70}, {1, 130}}) {
+    for (const auto& sizes : std::vector<std::vector<std::size_t>>{{1}, {50, 1, 70}, {1, 90}}) {
       const auto together = feed_shared(model, texts, sizes);
       for (std::size_t i = 0; i < texts.size(); ++i) {
         auto cache = model.make_cache();

@@ -32,7 +32,7 @@ std::vector<float> feed(Model& model, typename Model::Cache& cache, std::span<co
                         std::size_t chunk) {
   std::vector<float> out;
   for (std::size_t done = 0; done < ids.size();) {
-    const std::size_t n = std::min(chunk, ids.size() - done);
+    const std::size_t n = std::min({chunk, model.chunk(), ids.size() - done});
     REQUIRE(model.step(cache, ids.subspan(done, n)) == model::StepStatus::ok);
     std::vector<std::size_t> rows(n);
     std::iota(rows.begin(), rows.end(), std::size_t{0});
