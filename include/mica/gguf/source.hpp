@@ -41,7 +41,7 @@ class RangeReader {
     return std::max(had / 4, std::clamp(3 * had, first_of_file, most_in_vain));
   }
 
-  /// What next_of_file() recommends first, and at most for small headers.
+  /// The first recommendation of next_of_file(), and the largest one while headers are small.
   static constexpr std::uint64_t first_of_file = std::uint64_t{256} << 10;
   static constexpr std::uint64_t most_in_vain = std::uint64_t{4} << 20;
 };

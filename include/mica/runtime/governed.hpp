@@ -35,12 +35,12 @@ struct GovernedOptions {
   Session<Model>* session = nullptr;  // its cache frees unused memory, and its context shortens; null: none
   /// Frees memory that can be restored, and returns whether it did: a PrefixCache, IdleSessions.
   std::function<bool()> free_memory = {};
-  /// Bytes that sessions beside `session` will take within so many tokens each. Empty: none.
+  /// Bytes that all sessions but `session` will take for `tokens` more tokens each. Empty: none.
   std::function<std::uint64_t(std::size_t tokens)> growth = {};
   /// With less than `low` remaining and nothing left to yield: the bytes by which these sessions may still
   /// grow; otherwise Pressure::unlimited. Called after each reading.
   std::function<void(std::uint64_t bytes)> limit_growth = {};
-  /// The minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch.
+  /// A step is not made shorter than this; at least the sequences of a batch.
   std::size_t min_chunk = 32;
   /// Yields within steps, and reads for this; the model is attached to it, as open() does. Null: memory is
   /// read between steps alone.

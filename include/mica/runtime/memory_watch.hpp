@@ -43,7 +43,7 @@ namespace mica {
 struct MemoryWatchOptions {
   GovernorOptions governor = {};  // its thresholds
   std::string root = {};          // stands before /proc and /sys, for tests
-  /// Called once, by the thread, when models are halted: to wake a program that waits for input. It calls
+  /// Called once for each halt, by the thread: to wake a program that waits for input. It calls
   /// no function of the watch.
   std::function<void()> on_halt = {};
   bool thread = true;  // false: the owner calls look()
@@ -82,7 +82,7 @@ class MemoryWatch {
   }
 
   /// Frees weights of this model from now on, until detach(). The model outlives that. Of several models the
-  /// one that was attached first yields first.
+  /// one that was attached or touched longest ago yields first.
   template <ResizableModel Model>
   void attach(Model& model) {
     const std::lock_guard hold(lock_);

@@ -2,7 +2,7 @@
 //
 // The rates of operations on rows (fit/row_work.hpp) with the kernels and the workers of later runs: of one
 // token, whose rows one worker takes, and of 512 tokens, whose rows all workers share. The state of a delta
-// net is shared by all workers in both cases; for one token it comes from memory.
+// net is divided among all workers in both cases; for one token it comes from memory.
 #pragma once
 
 #include "mica/base/bits.hpp"
