@@ -191,7 +191,7 @@ TEST_CASE("every budget above the smallest one has a fallback that fits") {
   requested.model.n_ctx = 64;
   requested.model.chunk = 256;
   const Adjustable free{false, false, true, false};
-  const std::uint64_t full = f.peak(requested), step = (full - plan::any_process_bytes) / 200;
+  const std::uint64_t full = f.peak(requested), step = (full - plan::any_process_bytes) / 60;
   for (std::uint64_t budget = Fallbacks<>(f.document, requested, 0, free).smallest().plan.peak_bytes;
        budget <= full; budget += step) {
     CAPTURE(budget);
