@@ -88,8 +88,8 @@ def ask(url, body, stream):
 
 
 class Client(threading.Thread):
-    """Asks in a loop. Counts: same, cut (a beginning), shed (503, and when to ask again), ended (503 within an
-    answer), busy (429), wrong."""
+    """Asks in a loop. Counts: same, cut (a beginning), shed (503, and when to ask again), ended (503 within
+    an answer), busy (429), wrong."""
 
     def __init__(self, url, requests, texts, number):
         super().__init__(daemon=True)

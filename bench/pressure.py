@@ -27,11 +27,12 @@ time that mica needs alone. A run ends in one of these ways:
   killed   the kernel killed mica or the neighbour
   other    anything else
 With --serve mica is a server that three clients ask in a loop, with and without streams, by prompts with a
-common beginning; a quarter of the neighbours begins while it loads, half of the servers have --state. The
-texts of a server alone are those that each complete answer must have. When the neighbour has gone, each
-client has to get an answer again within three minutes. Outcomes: same (it lives on, and no complete answer
-differs), ended (exit code 4 with a sentence), killed and other. Beside them are the numbers of requests: same, cut
-(finish reason length, a beginning of the text), shed (503 with Retry-After), ended (503 within an answer).
+common beginning; a quarter of the neighbours begins while it loads (all of these take), half of the servers
+have --state. The texts of a server alone are those that each complete answer must have. When the neighbour
+has gone, each client has to get an answer again within three minutes. Outcomes: same (it lives on, and no
+complete answer differs), ended (exit code 4 with a sentence), killed and other. Beside them are the numbers
+of requests: same, cut (finish reason length, a beginning of the text), shed (503 with Retry-After), ended
+(503 within an answer).
 
 A run in which mica had ended before the neighbour began, or that the script could not do, is not counted; the
 script then ends with 1. A run counts as pressed if less than twice the mark of the governor (2 % of the
