@@ -5,6 +5,7 @@
 #include "program/program.hpp"
 #include "remote/web_models.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #ifdef MICA_PROGRAM
@@ -76,6 +77,11 @@ TEST_CASE("a program without its module for URLs says so, and plans files as eve
 }
 #endif
 
+/// Advice has the memory that is free at the moment, and the name of the file.
+std::string without_advice(const std::string& out) {
+  return out.substr(0, std::min(out.find("\"advice\":"), out.find("\nswap ")));
+}
+
 TEST_CASE("a plan of a URL is that of the file") {
   const WebFile file = large_file(128'256, 280'147);
   const WebServer server(serve({{"/m.gguf", file}}));
@@ -90,9 +96,7 @@ TEST_CASE("a plan of a URL is that of the file") {
     const Ran here = mica(Words{"plan", path} + words);
     CHECK(there.code == 0);
     CHECK(here.code == 0);
-    std::string said = here.out;  // its advice may have commands with the name of the file
-    for (std::size_t at; (at = said.find(path)) != std::string::npos;) said.replace(at, path.size(), "MODEL");
-    CHECK(there.out == said);
+    CHECK(without_advice(there.out) == without_advice(here.out));
     CHECK(there.err.empty());
   }
   CHECK(server.sent() < 3 * 20'000'000u);

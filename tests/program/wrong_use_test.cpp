@@ -36,8 +36,9 @@ std::vector<std::string> wrong_values(const HelpFlag& flag) {
     return {"abc", "1,,2", "1,-2", ""};
   static const std::set<std::string> named = {"WHEN", "WHAT", "FORMAT", "LIMIT", "HOW"};
   if (named.contains(flag.type)) return {"pagd-and-more"};
-  static const std::set<std::string> keys = {
-      "kv", "kernels", "weights", "use", "level", "chat-template", "cache-type-k", "cache-type-v", "memory"};
+  static const std::set<std::string> keys = {"kv",     "kernels",       "weights",      "use",
+                                             "level",  "chat-template", "cache-type-k", "cache-type-v",
+                                             "memory", "keep-free"};
   if (keys.contains(flag.key())) return {"pagd-and-more", ""};
   return {};
 }
