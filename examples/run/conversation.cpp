@@ -78,11 +78,11 @@ int Conversation::regenerate(Answerer& answerer) {
 }
 
 int Conversation::answer(Answerer& answerer) {
-  const bool continues = saved_.resumed() && &session() == &saved_.session();
-  if (answerer.first_prompt() == 0 && continues) answerer.set_first_prompt(saved_.note().first_prompt);
+  if (answerer.first_prompt() == 0 && saved_.resumed() && is_saved())
+    answerer.set_first_prompt(saved_.note().first_prompt);
   const std::size_t before = session().tokens().size();
   const auto write = [&](Session<AnyModel>& session, std::span<const TokenId> tokens, const auto& on_text) {
-    if (&session == &saved_.session()) saved_.note_kept(session.tokens().size(), before);
+    if (is_saved()) saved_.note_kept(session.tokens().size(), before);
     answerer.constrain_behind_thoughts(session, tokens);
     answerer.generate(session, tokens, on_text);
     return answerer.result();

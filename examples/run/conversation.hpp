@@ -55,6 +55,8 @@ class Conversation {
 
  private:
   int answer(Answerer& answerer);
+  /// Whether the next answer comes from the session of --session.
+  [[nodiscard]] bool is_saved() const noexcept { return &session() == &saved_.session(); }
 
   ChatFormat format_;
   SavedSession saved_;

@@ -40,6 +40,7 @@ void make_it_fit_beside_draft(const AnswerVerb& verb, const gguf::Document& docu
   try {
     make_it_fit(verb, document, open);
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::budget) throw;
     raise(error.code(), error.message(), "; the draft takes ", budget::size_text(bytes), " more");
   }
 }

@@ -38,9 +38,10 @@ std::string without_slashes(const std::string& folder) {
 
 bool is_gguf(const std::string& name) { return name.ends_with(".gguf"); }
 
-std::string file_name(const std::string& path);
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-/// Of models that do not fit as they are, the one that needs least: what no flag sets may change until it fits.
+/// Of models that do not fit as they are, the one that needs least: a run changes what no flag sets until it
+/// fits, or refuses it.
 std::string nearest_of(const Verb& verb, const std::string& folder, std::span<const fit::Ranked> all,
                        std::uint64_t budget) {
   const auto least = std::min_element(
@@ -50,8 +51,6 @@ std::string nearest_of(const Verb& verb, const std::string& folder, std::span<co
                   ", which needs ", budget::size_text(least->fit.need.ram)));
   return least->fit.name;
 }
-
-std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 }  // namespace
 

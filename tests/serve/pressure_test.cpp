@@ -34,6 +34,7 @@ const std::string fairy = MICA_SOURCE "/examples/models/fairy.gguf";
 constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
 
 struct Pressed {
+  TemporaryFolder folder;
   MadeUpMachine machine;
   std::shared_ptr<MemoryWatch> watch =
       std::make_shared<MemoryWatch>(MemoryWatchOptions{.root = machine.folder.path(""), .thread = false});
@@ -51,6 +52,12 @@ struct Pressed {
                    },
                    this};
     return options;
+  }
+  /// The same with a folder for prefixes.
+  [[nodiscard]] SchedulerOptions options_with_folder() {
+    SchedulerOptions with = options();
+    with.state = folder.path("state");
+    return with;
   }
   /// A reading of so many MiB.
   void look(int left_mib) {
@@ -151,9 +158,7 @@ TEST_CASE("prefixes leave memory first, and later answers are the same") {
 
 TEST_CASE("prefixes that leave memory are saved, if there is a folder") {
   Pressed pressed;
-  const TemporaryFolder folder;
-  SchedulerOptions options = pressed.options();
-  options.state = folder.path("state");
+  const SchedulerOptions options = pressed.options_with_folder();
   Running server({fairy}, plenty, options);
   const std::string text =
       std::string(once) +
@@ -221,9 +226,7 @@ TEST_CASE("where nothing is left, answers fail, requests are refused, and the se
 
 TEST_CASE("after memory is back the server loads its model again, and answers as before") {
   Pressed pressed;
-  const TemporaryFolder folder;
-  SchedulerOptions options = pressed.options();
-  options.state = folder.path("state");
+  const SchedulerOptions options = pressed.options_with_folder();
   Running server({fairy}, plenty, options);
   const Collected before = answer_of(server.scheduler, "0", once, 30);
   pressed.look(500);

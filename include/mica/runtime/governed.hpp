@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model that yields memory: called between two steps, it reads the pressure on memory, and applies the
-// decision of a Governor. No bit of an answer changes, only the time. With a MemoryWatch weights are also
-// yielded while a step runs.
+// decision of a Governor. No token of an answer changes; where nothing is left to yield, it may end early.
+// With a MemoryWatch weights are also yielded while a step runs.
 //
 //   auto model = mica::open(path, {.watch = std::make_shared<mica::MemoryWatch>()});  // a thread
 //   GenerateOptions options;

@@ -2,7 +2,7 @@
 //
 // A thread that watches memory while models are loaded and while their steps run, for a Governed. A step may
 // take seconds, and others may take the memory that is left in a tenth of one: where that is near, the thread
-// frees weights at once, which the step then reads for itself. No bit of an answer changes.
+// frees weights at once, which the step then reads for itself. No token changes.
 //
 //   left      | urgent: weights leave at once | low: a Governed yields between two steps |
 //   pauses    8 ms near the thresholds, 100 ms far from them; the kernel's events end a pause
@@ -143,8 +143,8 @@ class MemoryWatch {
   }
   /// While a model is loaded: the bytes that its weights should leave to others.
   [[nodiscard]] std::uint64_t lacking() const noexcept { return lacking_.load(std::memory_order_relaxed); }
-  /// `progress` with lacking(): whoever loads a model asks it after each part. The watch outlives the
-  /// loading.
+  /// `progress` with lacking(), which is asked after each part of a model that is read. The watch outlives
+  /// the loading.
   struct Loading {
     LoadProgress progress;
     MemoryWatch* watch;

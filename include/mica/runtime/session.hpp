@@ -301,7 +301,7 @@ class Session {
  private:
   friend class SharedStep<Model>;
 
-  /// Whether limit() leaves so many tokens: the model itself refuses those beyond n_ctx().
+  /// Whether limit() leaves room for this number of tokens. The model itself refuses those beyond n_ctx().
   [[nodiscard]] bool allows(std::size_t tokens) const noexcept { return !limited() || tokens <= remaining(); }
 
   /// Restores the cache: from the file of the session, or by running tokens again.

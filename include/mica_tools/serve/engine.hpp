@@ -119,7 +119,7 @@ class Engine {
     for (const Running& running : running_) bytes += growth(running);
     return bytes;
   }
-  /// Bytes that the running answers will take within so many tokens each, and within the next step.
+  /// Bytes that all running answers will take for `tokens` more tokens each, and with the next step.
   [[nodiscard]] std::uint64_t growth_within(std::size_t tokens) const noexcept {
     std::uint64_t bytes = 0;
     for (const Running& running : running_) {
