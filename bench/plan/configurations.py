@@ -294,6 +294,7 @@ def main():
     rows, failed, turns = [], [], Turns(options.lock)
     with tempfile.TemporaryDirectory() as name:
         folder = options.headers or pathlib.Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         program = Program(options.program, options.threads, pathlib.Path(name))
         if options.processor_clock:
             program.use_processor_clock()

@@ -51,9 +51,8 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, Draft* draft, std::stri
   if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
   if (MemoryWatch* const watch = model.memory_watch()) {
-    governor_ = &governed_.emplace(
-        model.transformer(),
-        GovernedOptions<AnyModel>{.governor = verb.thresholds, .watch = watch, .log = log_to_stderr(verb)});
+    governor_ = &governed_.emplace(model.transformer(),
+                                   GovernedOptions<AnyModel>{.watch = watch, .log = log_to_stderr(verb)});
   }
   generate_.on_full = verb.on_full;
   generate_.min_drafts = verb.draft_min;

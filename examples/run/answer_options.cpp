@@ -3,6 +3,7 @@
 
 #include "chat_format.hpp"
 #include "console.hpp"
+#include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/sample/stages.hpp"
 #include "mica_tools/chat/chat_style.hpp"
@@ -141,6 +142,14 @@ void AnswerOptions::add_governor(Flags& flags) {
                              escaped(text), "'");
                   thresholds.min_low = thresholds.max_low = bytes;
                 });
+  flags.at_end([this](std::vector<std::string>&) {
+    if (keep_free.empty()) return;
+    const budget::MemoryLimits limits = budget::memory_limits();
+    const std::uint64_t most = std::min(limits.installed, limits.cgroup);
+    MICA_CHECK(thresholds.min_low < most, usage, "--keep-free: found ", escaped(keep_free),
+               ", needed less than the ", budget::size_text(most), " of ",
+               limits.cgroup < limits.installed ? "the control group" : "the machine");
+  });
 }
 
 void AnswerOptions::add_to(Flags& flags) {
@@ -202,6 +211,7 @@ void AnswerVerb::declare(Flags& flags) {
   ChatOptions::add_to(flags);
   add_session(flags);
   RunningOptions::add_to(flags);
+  add_degrade(flags);
   AnswerOptions::add_to(flags);
 }
 

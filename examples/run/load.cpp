@@ -48,7 +48,12 @@ void make_it_fit_beside_draft(const AnswerVerb& verb, const gguf::Document& docu
 Model load(const Verb& verb, gguf::Document document, OpenOptions open) {
   LoadingLine line(verb, document);
   open.progress = line.report();
-  return {std::move(document), open};
+  try {
+    return {std::move(document), open};
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::failed && interrupted()) throw Stop{130, {}};
+    throw;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // nothing to read, the seconds alone.
 #pragma once
 
+#include "console.hpp"
 #include "mica/base/error.hpp"
 #include "mica/gguf/document.hpp"
 #include "mica/paging/load_progress.hpp"
@@ -33,7 +34,7 @@ class LoadingLine {
               line.total_ = total;
               line.done_ = done;
             },
-            this};
+            this, nullptr, [](void*) noexcept { return interrupted().load(); }};
   }
 
  private:

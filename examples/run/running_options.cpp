@@ -82,11 +82,15 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
               "how weights come into memory: mapped (also -sequential, -populated, -locked), resident, or "
               "streamed: what does not fit the budget is read from the disk")
       .marks(weights_given);
+  flags.at_end([this](std::vector<std::string>& notes) { settle_memory(notes); });
+}
+
+void RunningOptions::add_degrade(Flags& flags) {
+  flags.group("Model");
   flags.toggle(
       "--degrade", degrade,
       "to fit the budget, a window of tokens, keys and values in a file or of 4 bits may be chosen: they "
       "change answers, or are slow");
-  flags.at_end([this](std::vector<std::string>& notes) { settle_memory(notes); });
 }
 
 void RunningVerb::prepare() {

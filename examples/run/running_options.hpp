@@ -35,6 +35,8 @@ struct RunningOptions {
   /// context, standard: what help says of -c.
   void add_to(Flags& flags, std::string context = "tokens of context; 0: what the model was trained for",
               std::string standard = "0");
+  /// For verbs that change choices to fit the budget.
+  void add_degrade(Flags& flags);
 
  private:
   void settle_memory(std::vector<std::string>& notes);

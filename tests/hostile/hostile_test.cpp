@@ -4,6 +4,7 @@
 // is refused or is reported as index.json says, by an exit status and never by a signal, within its time and
 // memory.
 
+#include "io/temporary_folder.hpp"
 #include "shared.hpp"
 
 #include <doctest/doctest.h>
@@ -141,9 +142,10 @@ TEST_CASE("every damaged or lying file ends as its index says, through the progr
 }
 
 TEST_CASE("a file that is not there, a folder and an empty file are refused with status 3") {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path();
-  for (const std::string& path :
-       {(folder / "no-such-model.gguf").string(), folder.string(), std::string("/dev/null")}) {
+  const TemporaryFolder folder;
+  const std::string empty = folder.path("empty");
+  REQUIRE(std::filesystem::create_directory(empty));
+  for (const std::string& path : {folder.path("no-such-model.gguf"), empty, std::string("/dev/null")}) {
     const Outcome outcome = run_program({MICA_PROGRAM, "complete", path, "hello", "-n", "4"}, 60);
     CAPTURE(outcome.text);
     CHECK(outcome.refused());

@@ -60,6 +60,14 @@ TEST_CASE("doctor has a line for each setting that this system tells") {
   CHECK_FALSE(has_line(ran.out, "file system"));
 }
 
+TEST_CASE("doctor says why the disk of a small file is not measured, and all else") {
+  const TemporaryFolder folder;
+  const Ran ran = mica({"doctor", folder.file("weights", "few bytes")});
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has_line(ran.out, "overcommit") == io::exists("/proc/sys/vm/overcommit_memory"));
+  CHECK(ran.out.find("disk_in_order         not measured: ") != std::string::npos);
+}
+
 TEST_CASE("doctor has the same lines in JSON, and with a file those of its place") {
   const TemporaryFolder folder;
   const std::string file = folder.file("weights", std::string(std::size_t{8} << 20, 'w'));

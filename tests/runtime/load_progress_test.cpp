@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,6 +56,27 @@ TEST_CASE("a model that is read reports every byte of its weights, up to all of 
       last = done;
     }
     CHECK(last == reports.all.front().second);
+  }
+}
+
+TEST_CASE("opening ends with an error as soon as it is to stop, also where memory is watched") {
+  for (const paging::Choice weights : {paging::Choice::resident, paging::Choice::streamed}) {
+    for (const bool watched : {false, true}) {
+      Reports reports;
+      OpenOptions options{.n_ctx = 16, .threads = 1};
+      options.progress = {.report = Reports::report, .context = &reports, .stopped = [](void* self) noexcept {
+                            return static_cast<Reports*>(self)->all.size() == 3;
+                          }};
+      options.choice.weights = weights;
+      if (watched) options.watch = std::make_shared<MemoryWatch>(MemoryWatchOptions{.thread = false});
+      try {
+        static_cast<void>(open(MICA_SOURCE "/examples/models/fairy.gguf", options));
+        FAIL("it was opened");
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::failed);
+      }
+      CHECK(reports.all.size() == 3);
+    }
   }
 }
 

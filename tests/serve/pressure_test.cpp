@@ -231,7 +231,8 @@ TEST_CASE("after memory is back the server loads its model again, and answers as
   const Collected before = answer_of(server.scheduler, "0", once, 30);
   pressed.look(500);
   pressed.look_until(1, [&] { return pressed.watch->halted(); });
-  pressed.look_until(30, [&] { return !server.scheduler.models()[0].loaded; });
+  pressed.look_until(30, [&] { return server.scheduler.snapshot().metrics.unloads == 1; });
+  CHECK_FALSE(server.scheduler.models()[0].loaded);
   CHECK(server.ledger->used() == plan::any_process_bytes);
   CHECK(refusal_to([&] { static_cast<void>(server.scheduler.model("0")); }));
   pressed.calm();

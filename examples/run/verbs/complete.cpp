@@ -32,6 +32,7 @@ class Complete final : public AnswerVerb {
     PromptOptions::add_to(flags);
     add_session(flags);
     RunningOptions::add_to(flags);
+    add_degrade(flags);
     AnswerOptions::add_to(flags);
   }
 };

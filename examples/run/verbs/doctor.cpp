@@ -82,10 +82,18 @@ io::File file_of(const std::string& path) {
   return io::File::open(gguf::is_packed_folder(path) ? largest_file(gguf::open(path))->path() : path);
 }
 
-/// The speed of the disk of a file, for streamed weights.
-std::vector<Fact> disk_facts(const io::File& file) {
-  const io::DiskSpeed speed = disk_speed(file);
-  return {rate_fact("disk_in_order", speed.in_order), rate_fact("disk_scattered", speed.scattered)};
+/// The speed of the disk of a file, for streamed weights; without it, why it cannot be measured.
+std::vector<Fact> disk_facts(const io::File& file, bool& measured) {
+  measured = true;
+  try {
+    const io::DiskSpeed speed = disk_speed(file);
+    return {rate_fact("disk_in_order", speed.in_order), rate_fact("disk_scattered", speed.scattered)};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::usage) throw;
+    measured = false;
+    return {{"disk_in_order", "null", join("not measured: ", error.message())},
+            {"disk_scattered", "null", "not measured"}};
+  }
 }
 
 /// The speed of products and attention: bytes for one token, multiply-adds for many.
@@ -146,13 +154,14 @@ int Doctor::run() {
     std::move(more.begin(), more.end(), std::back_inserter(all));
   };
   std::optional<io::File> file;
+  bool knows_disk = false;
   if (!model_path.empty()) {
-    add(disk_facts(file.emplace(file_of(model_path))));
+    add(disk_facts(file.emplace(file_of(model_path)), knows_disk));
     add_lines(advice::advise(advice::read_file_facts(*file)));
   }
   if (measure_) {
     const std::size_t threads = threads_ == 0 ? budget::cpu_limits().threads() : threads_;
-    add(speed_facts(measure_speed(*this, threads, file ? &*file : nullptr)));
+    add(speed_facts(measure_speed(*this, threads, knows_disk ? &*file : nullptr)));
   }
   for (const Fact& fact : all) {
     if (json) {

@@ -44,6 +44,7 @@ class PlanVerb final : public RunningVerb {
     add_model(flags);
     other_machine = true;
     RunningOptions::add_to(flags);
+    add_degrade(flags);
     add_measure(flags, measure);
     flags.group("Plan");
     flags.number("-np,--parallel", parallel, {1, 1024}, "sequences at once, each with a context of its own");

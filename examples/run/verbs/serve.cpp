@@ -186,7 +186,6 @@ int Serve::run() {
   listen_.socket = inherited_socket();
   const auto ledger = std::make_shared<budget::Ledger>(budget());
   scheduler_.constraint_bytes = std::min(scheduler_.constraint_bytes, ledger->left() / 8);
-  scheduler_.governor = thresholds;
   if (governor) scheduler_.watch = std::make_shared<MemoryWatch>(MemoryWatchOptions{.governor = thresholds});
   FileLoader loader(*this, scheduler_.parallel, cards.size() > 1, scheduler_.watch);
   const std::string first = cards.front().id;

@@ -13,11 +13,13 @@ namespace mica {
 /// step, are read later and are no part of `total`.
 struct LoadProgress {
   void (*report)(void* context, std::uint64_t done, std::uint64_t total) noexcept = nullptr;  // bytes
-  void* context = nullptr;  // the first argument of both
+  void* context = nullptr;  // the first argument of all three
   /// Asked after each part: the bytes by which memory is short; 0: it is not. Streamed weights then stay in
   /// the file, and as many leave memory again; for others opening ends with ErrorCode::budget. Null: never
   /// short.
   std::uint64_t (*lacking)(void* context) noexcept = nullptr;
+  /// Asked after each part: whether opening is to end with ErrorCode::failed. Null: never.
+  bool (*stopped)(void* context) noexcept = nullptr;
 };
 
 namespace paging {
@@ -35,6 +37,9 @@ struct LoadCounter {
   void add(std::uint64_t bytes) noexcept {
     done = std::min(done + bytes, total);  // a tensor may be read twice (Resident::read_packed12)
     if (progress.report != nullptr) progress.report(progress.context, done, total);
+  }
+  [[nodiscard]] bool stopped() const noexcept {
+    return progress.stopped != nullptr && progress.stopped(progress.context);
   }
   /// Bytes by which memory is short now.
   [[nodiscard]] std::uint64_t lacking() noexcept {

@@ -106,6 +106,7 @@ class Resident {
         MICA_CHECK(table.loading->lacking() == 0, budget,
                    "weights: others took the memory while they were read; use --weights streamed, a smaller "
                    "quantisation, or try again later");
+        MICA_CHECK(!table.loading->stopped(), failed, "opening was stopped while weights were read");
       };
       for (std::size_t i = 0; i < table.tensors.size(); ++i) {
         const Extent& tensor = table.tensors[i];

@@ -23,7 +23,7 @@
 namespace mica::plan {
 
 /// The part of process_bytes() that grows with a vocabulary, for each of its entries.
-inline constexpr std::uint64_t process_bytes_per_piece = 4;
+inline constexpr std::uint64_t process_bytes_per_piece = 5;
 
 /// The part that any process has: 11.25 MiB.
 inline constexpr std::uint64_t any_process_bytes = std::uint64_t{45} << 18;

@@ -31,7 +31,7 @@ namespace mica {
 /// The other objects that yield, and the log. They outlive the Governed.
 template <ResizableModel Model>
 struct GovernedOptions {
-  GovernorOptions governor = {};      // its thresholds
+  GovernorOptions governor = {};      // thresholds without a watch, which has its own
   Session<Model>* session = nullptr;  // its cache frees unused memory, and its context shortens; null: none
   /// Frees memory that can be restored, and returns whether it did: a PrefixCache, IdleSessions.
   std::function<bool()> free_memory = {};
@@ -58,7 +58,7 @@ class Governed {
   /// The model outlives it, and the capacity of its weights is already set: it never grows beyond that.
   explicit Governed(Model& model, GovernedOptions<Model> options = {})
       : model_(model),
-        options_(std::move(options)),
+        options_(with_thresholds(std::move(options))),
         tile_bytes_(model.kv_bytes_per_tile()),
         reader_(options_.root),
         governor_(model.weight_capacity(), options_.governor) {}
@@ -115,6 +115,10 @@ class Governed {
   void watch(Session<Model>* session) noexcept { options_.session = session; }
 
  private:
+  [[nodiscard]] static GovernedOptions<Model> with_thresholds(GovernedOptions<Model> options) {
+    if (options.watch != nullptr) options.governor = options.watch->thresholds();
+    return options;
+  }
   /// The reading of the watch, if it is a new one, or one of our own.
   [[nodiscard]] MemoryWatch::State read(Clock::time_point now) {
     if (options_.watch == nullptr) return {.pressure = reader_.poll(now), .others_came = true};

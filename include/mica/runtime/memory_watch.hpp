@@ -81,6 +81,8 @@ class MemoryWatch {
     if (thread_.joinable()) thread_.join();
   }
 
+  /// MemoryWatchOptions::governor.
+  [[nodiscard]] const GovernorOptions& thresholds() const noexcept { return options_.governor; }
   /// Frees weights of this model from now on, until detach(). The model outlives that. Of several models the
   /// one that was attached or touched longest ago yields first.
   template <ResizableModel Model>
@@ -159,6 +161,10 @@ class MemoryWatch {
                 const std::uint64_t bytes = asked.lacking();
                 if (bytes > 0) asked.told_.store(true, std::memory_order_relaxed);
                 return bytes;
+              },
+              [](void* self) noexcept {
+                const LoadProgress& p = static_cast<Loading*>(self)->progress;
+                return p.stopped != nullptr && p.stopped(p.context);
               }};
     }
   };

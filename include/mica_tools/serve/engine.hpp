@@ -548,7 +548,6 @@ inline void Engine::govern_by(MemoryWatch* watch) {
   AnyModel& model = model_->model().transformer();
   max_weights_ = model.weight_capacity().resident;
   GovernedOptions<AnyModel> options;
-  options.governor = options_.governor;
   options.growth = [this](std::size_t tokens) { return growth_within(tokens); };
   options.limit_growth = [this](std::uint64_t bytes) { limit_growth(bytes); };
   options.min_chunk = std::max(min_chunk, options_.parallel);
@@ -559,7 +558,7 @@ inline void Engine::govern_by(MemoryWatch* watch) {
 
 /// Each running answer may take an equal part of these bytes.
 inline void Engine::limit_growth(std::uint64_t bytes) {
-  const std::size_t soon = options_.governor.growth_tokens;
+  const std::size_t soon = options_.watch->thresholds().growth_tokens;
   limited_ = bytes < growth_within(soon) + model_->bytes().at(soon);
   for (Running& running : running_) {
     const std::size_t now = running.session.tokens().size();

@@ -8,6 +8,7 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/budget/size.hpp"
 #include "mica_tools/serve/engine.hpp"
 
 #include <algorithm>
@@ -107,8 +108,9 @@ inline ModelMemory::ModelMemory(const Entries& entries, budget::Ledger& ledger,
   constexpr auto account = budget::Account::process;
   const std::uint64_t bytes = options_.process_bytes;
   auto process = alloc::Booking::make(alloc::Budgeted<alloc::Huge>(ledger_, account), account, bytes);
-  MICA_CHECK(process, budget, "the server itself needs ", bytes, " bytes, the budget is ", ledger_.limit(),
-             options_.memory_hint.empty() ? "" : "; ", options_.memory_hint);
+  MICA_CHECK(process, budget, "the server itself needs ", budget::size_text(bytes), ", the budget is ",
+             budget::size_text(ledger_.limit()), options_.memory_hint.empty() ? "" : "; ",
+             options_.memory_hint);
   process_ = *std::move(process);
 }
 

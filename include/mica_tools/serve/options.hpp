@@ -59,10 +59,9 @@ struct SchedulerOptions {
   /// Reads the memory that others leave, and frees weights; models are opened with it too. The scheduler sets
   /// its on_short(). Empty: memory is not watched.
   std::shared_ptr<MemoryWatch> watch = {};
-  GovernorOptions governor = {};  // thresholds between steps; the watch has its own
-  std::string slots_hint = {};    // how a user sets `slots`, for refusals
-  std::string memory_hint = {};   // how a user sets the memory budget, for refusals
-  LogSink log = {};               // its context outlives the scheduler
+  std::string slots_hint = {};   // how a user sets `slots`, for refusals
+  std::string memory_hint = {};  // how a user sets the memory budget, for refusals
+  LogSink log = {};              // its context outlives the scheduler
 };
 
 }  // namespace mica::serve

@@ -30,8 +30,8 @@ class ServerGovernor {
  public:
   using Clock = MemoryWatch::Clock;  // of readings
 
-  /// All of them outlive it, and SchedulerOptions::watch is there. fail: ends all running and waiting
-  /// answers.
+  /// Entries, memory and options outlive this object, and SchedulerOptions::watch is set. fail: ends all
+  /// running and waiting answers.
   ServerGovernor(const ModelMemory::Entries& entries, ModelMemory& memory, const SchedulerOptions& options,
                  std::function<void(const Failed&)> fail)
       : entries_(entries),
@@ -60,7 +60,7 @@ class ServerGovernor {
   }
   /// Whether all models are unloaded, or are to be, because others took the memory.
   [[nodiscard]] bool sheds() const noexcept { return shed_.has_value(); }
-  /// How often that began.
+  /// How many times all models were unloaded for this reason.
   [[nodiscard]] std::uint64_t times() const noexcept { return times_; }
   /// Whether the limit is near although nothing is left: the server has to end.
   [[nodiscard]] bool is_lost() const noexcept { return lost_; }
@@ -75,10 +75,11 @@ class ServerGovernor {
   };
 
   [[nodiscard]] Governor::Thresholds thresholds(const MemoryWatch::State& state) const noexcept {
+    const GovernorOptions& options = watch_.thresholds();
     std::uint64_t own = 0;
     for (const auto& entry : entries_)
-      own += entry->engine ? entry->engine->growth_within(options_.governor.growth_tokens) : 0;
-    return Governor::thresholds(options_.governor, *state.pressure, state.growth, own);
+      own += entry->engine ? entry->engine->growth_within(options.growth_tokens) : 0;
+    return Governor::thresholds(options, *state.pressure, state.growth, own);
   }
   /// Saving takes some time, in which others may take as much as at their fastest.
   [[nodiscard]] bool has_time(std::uint64_t bytes) const {
