@@ -3,8 +3,8 @@
 """Plans beside runs, for configurations that are drawn at random from a seed.
 
 usage: bench/plan/configurations.py [--count 40] [--seed 1] [--rows 3,17] [--rounds 3] [--threads 2]
-                                    [--processor-clock] [--lock FILE] [--program build/release/mica]
-                                    [--machine FILE] [--headers DIR]
+                                    [--processor-clock] [--measure-each] [--lock FILE]
+                                    [--program build/release/mica] [--machine FILE] [--headers DIR]
                                     [--again FILE] [--json FILE]
 
 The machine is measured (mica doctor --measure) into a cache folder of this script's own. Then, for each
@@ -15,10 +15,13 @@ peak of the run's ledger and with its peak resident memory, and both speeds with
 
 --processor-clock: on a machine that others use, with --threads 1: times are processor time
 (processor_clock.c), and speeds of streamed weights, which wait for a disk, are left out.
+--measure-each: the machine is measured anew before each configuration, which takes ten seconds more: where
+virtual machines share a memory bus, its speed changes from minute to minute.
 --lock FILE: this lock is held while something is measured, for some two minutes at a time, so that programs
 can share a machine. --machine FILE: the measurement of an earlier run, or the place for that of this one.
---headers DIR: keeps the files with holes in place of the weights. --again FILE: the runs of an earlier
-result, whose files have been kept, are compared with new plans. Standard library only.
+--headers DIR: keeps the files with holes in place of the weights, and the measurements of --measure-each.
+--again FILE: the runs of an earlier result, whose files have been kept, are compared with new plans. Standard
+library only.
 """
 import argparse
 import fcntl
@@ -270,7 +273,7 @@ def write(options, rows, failed, result):
         return
     command = (f"bench/plan/configurations.py --count {options.count} --seed {options.seed} "
                f"--rounds {options.rounds} --threads {options.threads}"
-               + " --processor-clock" * options.processor_clock)
+               + " --processor-clock" * options.processor_clock + " --measure-each" * options.measure_each)
     options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": command, "result": result,
                                         "failed": failed, "rows": rows}, indent=1) + "\n")
 
@@ -285,6 +288,7 @@ def main():
     parser.add_argument("--program", default=str(peers.ROOT / "build/release/mica"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--processor-clock", action="store_true")
+    parser.add_argument("--measure-each", action="store_true")
     parser.add_argument("--lock")
     parser.add_argument("--machine", type=pathlib.Path)
     parser.add_argument("--headers", type=pathlib.Path)
@@ -305,8 +309,11 @@ def main():
                 if not options.again:
                     turns.begin()
                     program.run("synth", row["shape"], row["type"], str(model), *row["smaller"])
-                if not program.machine:
-                    program.measure(options.machine, model)
+                machine = options.machine
+                if options.measure_each:
+                    machine = folder / f"{row['row']}.json" if options.headers else None
+                if not program.machine or options.measure_each:
+                    program.measure(machine, model)
                 if not options.again:
                     set_budget(program, row, model)
                     row |= measured(program, row, model, options.rounds)

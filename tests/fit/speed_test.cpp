@@ -65,12 +65,23 @@ TEST_CASE(
   const auto all = static_cast<std::uint64_t>(work.expert_bytes) + 2'000'000'000;
   const auto half = static_cast<std::uint64_t>(work.expert_bytes / 2) + 2'000'000'000;
   const plan::StepReads reads = plan::reads_of(work, all, half, 1000, 3);
-  CHECK(reads.token == doctest::Approx(1000 + experts / 2 / 4));
-  CHECK(reads.chunk == doctest::Approx(1000 + experts / 2 * (1 - 0.75 * 0.75 * 0.75)));
-  CHECK(plan::reads_of(work, all, half, 1000, 3, 2).token ==
-        doctest::Approx(1000 + experts / 2 * (1 - 0.75 * 0.75)));  // two sequences
-  CHECK(plan::reads_of(work, all, all, 0, 512).chunk == doctest::Approx(0));
-  CHECK(plan::reads_of(work, all, 1'000'000, 0, 1).token == doctest::Approx(experts / 4));
+  CHECK(reads.always == 1000);
+  CHECK(reads.token_experts == doctest::Approx(experts / 2 / 4));
+  CHECK(reads.chunk_experts == doctest::Approx(experts * (1 - 0.75 * 0.75 * 0.75)));  // more than are there
+  CHECK(plan::reads_of(work, all, half, 1000, 3, 2).token_experts ==
+        doctest::Approx(experts / 2 * (1 - 0.75 * 0.75)));  // two sequences
+  CHECK(plan::reads_of(work, all, all, 0, 512).chunk_experts == doctest::Approx(0));
+  CHECK(plan::reads_of(work, all, 1'000'000, 0, 1).token_experts == doctest::Approx(experts / 4));
+}
+
+TEST_CASE("layers are read while others are computed if there is memory for two of them, experts never") {
+  const plan::StepReads ahead{.always = 100, .token_experts = 50};
+  CHECK(ahead.step(3, 50, 100) == 3.5);
+  CHECK(ahead.step(0.5, 50, 100) == 1.5);
+  const plan::StepReads behind{.always = 100, .ahead = false};
+  CHECK(behind.step(3, 50, 100) == 4.5);
+  CHECK(paging::reads_ahead({.min = 10, .requested = 10}));
+  CHECK_FALSE(paging::reads_ahead({.min = 10, .requested = 9}));
 }
 
 namespace {

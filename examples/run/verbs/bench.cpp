@@ -221,8 +221,10 @@ class Bench {
   }
   [[nodiscard]] plan::StepReads reads_of(const plan::Work& work, std::size_t sequences) const {
     const auto& transformer = model_.transformer();
-    return plan::reads_of(work, transformer.weight_bytes(), resident_bytes(), transformer.streamed_bytes(),
-                          verb_.chunk, sequences);
+    plan::StepReads reads = plan::reads_of(work, transformer.weight_bytes(), resident_bytes(),
+                                           transformer.streamed_bytes(), verb_.chunk, sequences);
+    reads.ahead = paging::reads_ahead(transformer.weight_capacity());
+    return reads;
   }
   /// Of a token at that position.
   [[nodiscard]] plan::Work work_at(std::size_t tokens) const {
@@ -253,8 +255,9 @@ class Bench {
     }
     for (std::size_t i = 0; i < test.n_gen && !interrupted(); ++i) {
       feeds_.clear();
-      for (Session<AnyModel>& session : sessions)
-        feeds_.push_back({&session, ids.subspan(test.n_prompt + i, 1)});
+      // Each sequence has tokens of its own, so that each chooses its experts.
+      for (std::size_t s = 0; s < sessions.size(); ++s)
+        feeds_.push_back({&sessions[s], ids.subspan((test.n_prompt + i + s) % ids.size(), 1)});
       check(together_.step(feeds_).status);
       static_cast<void>(model_.transformer().logits(std::span(rows_).first(test.parallel)));
     }

@@ -79,8 +79,7 @@ std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& pla
                            const plan::Question& question) {
   const plan::Work work =
       plan::work_of(document, plan.config, {question.choice.cache_type_k, question.choice.cache_type_v}, 0);
-  return static_cast<std::uint64_t>(plan::reads_of(work, plan, question.model.chunk).token) -
-         plan.streamed_bytes;
+  return static_cast<std::uint64_t>(plan::reads_of(work, plan, question.model.chunk).token_experts);
 }
 
 double part_as_in_file(const gguf::Document& document, const plan::Plan& plan, paging::Choice weights) {

@@ -83,6 +83,11 @@ struct WeightCapacity {
   friend bool operator==(const WeightCapacity&, const WeightCapacity&) = default;
 };
 
+/// Whether there is memory for a streamed unit and the next one: units are read while others are computed.
+[[nodiscard]] constexpr bool reads_ahead(const WeightCapacity& capacity) noexcept {
+  return capacity.requested >= capacity.min;
+}
+
 /// The bytes that a pager read since it was made, and the time that steps waited for them: whether a run has
 /// the speed of the disk or of the cores. Take the difference of two.
 struct Reads {

@@ -60,6 +60,7 @@ struct Plan {
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
   std::uint64_t weight_bytes = 0;      // of all tensors, as in the file
   std::uint64_t streamed_bytes = 0;    // of them, that each step reads from the file
+  bool reads_ahead = true;             // a layer is read while others are computed: there is memory for two
   /// Bytes of one sequence, by tiles of its tokens: [0] empty, [1] 1 to 16 tokens, ... Where sequences share,
   /// as with kv::Paged, those of its own tokens are differences.
   std::vector<std::uint64_t> sequence_bytes;
@@ -135,6 +136,7 @@ template <class Family, class Formats>
   plan.kv_window_bytes = model.kv_window_bytes();
   plan.weight_bytes = model.weight_bytes();
   plan.streamed_bytes = model.streamed_bytes();
+  plan.reads_ahead = paging::reads_ahead(model.weight_capacity());
   plan.config = model.config();
   return plan;
 }

@@ -289,8 +289,9 @@ class Selector {
     if (fit.setting.element != kv::Element::f16)
       fit.notes.push_back(join("keys and values in ", kv::name(fit.setting.element)));
     if (fit.mode == Mode::streamed) {
+      const plan::StepReads read = reads(candidate, fit.setting);
       const std::string bytes =
-          budget::size_text(static_cast<std::uint64_t>(reads(candidate, fit.setting).token));
+          budget::size_text(static_cast<std::uint64_t>(read.always + read.token_experts));
       fit.notes.push_back(join("some ", bytes, " are read from the disk for each token"));
     }
   }

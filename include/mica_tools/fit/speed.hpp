@@ -81,30 +81,44 @@ inline constexpr double assumed_disk_bytes = 1e9;
 
 /// Bytes that steps read from disk.
 struct StepReads {
-  double token = 0;  // when each sequence writes one token
-  double chunk = 0;  // when a chunk of a prompt is read
+  double always = 0;         // of any step: layers and the output matrix
+  double token_experts = 0;  // of experts, when each sequence writes one token
+  double chunk_experts = 0;  // of experts, when a chunk of a prompt is read
+  bool ahead = true;         // what any step reads is read while other layers are computed; experts never are
+
+  /// Seconds of a step that computes for `computing` seconds and reads `experts` bytes of experts.
+  [[nodiscard]] double step(double computing, double experts, double disk_bytes) const noexcept {
+    const double reading = always / disk_bytes;
+    return (ahead ? std::max(computing, reading) : computing + reading) + experts / disk_bytes;
+  }
 };
 
 /// The bytes that steps read where `resident_bytes` of a model of `weight_bytes` stay in memory and
 /// `streamed_bytes` are read for any token. The part of the used experts that is in memory is that of all
-/// experts. Routers prefer some experts, so real runs read less.
+/// experts; it is 0 if a step uses more experts than fit, because the least recently used ones leave first.
+/// Routers prefer some experts, so real runs read less.
 [[nodiscard]] inline StepReads reads_of(const Work& work, std::uint64_t weight_bytes,
                                         std::uint64_t resident_bytes, std::uint64_t streamed_bytes,
                                         std::size_t chunk, std::size_t sequences = 1) {
   const auto always = static_cast<double>(streamed_bytes);
-  if (work.expert_bytes == 0) return {always, always};
+  if (work.expert_bytes == 0) return {always};
   const double others = static_cast<double>(weight_bytes) - work.expert_bytes;
   const double held = std::clamp(static_cast<double>(resident_bytes) - others, 0.0, work.expert_bytes);
-  const double used = work.used_expert_bytes / work.expert_bytes, missing = work.expert_bytes - held;
-  const auto by = [&](std::size_t tokens) { return 1 - std::pow(1 - used, static_cast<double>(tokens)); };
-  return {always + missing * by(sequences), always + missing * by(chunk)};
+  const double part = held / work.expert_bytes, used = work.used_expert_bytes / work.expert_bytes;
+  const auto read = [&](std::size_t tokens) {
+    const double wanted = 1 - std::pow(1 - used, static_cast<double>(tokens));
+    return work.expert_bytes * wanted * (part < wanted ? 1 : 1 - part);
+  };
+  return {always, read(sequences), read(chunk)};
 }
 
 /// The same for a planned run.
 [[nodiscard]] inline StepReads reads_of(const Work& work, const Plan& plan, std::size_t chunk,
                                         std::size_t sequences = 1) {
-  return reads_of(work, plan.weight_bytes, plan.accounts[budget::Account::weights], plan.streamed_bytes,
-                  chunk, sequences);
+  StepReads reads = reads_of(work, plan.weight_bytes, plan.accounts[budget::Account::weights],
+                             plan.streamed_bytes, chunk, sequences);
+  reads.ahead = plan.reads_ahead;
+  return reads;
 }
 
 /// The part of weights whose rows lie as in a file: of mapped weights all, of streamed ones those that are
@@ -319,11 +333,11 @@ void for_each_pass(std::size_t first, std::size_t last, std::size_t chunk, std::
   detail::for_each_pass(first, first + prompt, std::max<std::size_t>(steps.chunk, 1), work.kv_capacity,
                         [&](std::size_t at, std::size_t tokens) {
                           const double computing = time.step(at, tokens, 1) / machine.prefill_factor;
-                          reading += std::max(computing, reads.chunk / disk);
+                          reading += reads.step(computing, reads.chunk_experts, disk);
                         });
   const double decode =
       (time.step(work.tokens, 1, sequences) + time.logits(sequences)) / machine.decode_factor;
-  return {static_cast<double>(sequences) / std::max(decode, reads.token / disk),
+  return {static_cast<double>(sequences) / reads.step(decode, reads.token_experts, disk),
           static_cast<double>(prompt) / reading, reading};
 }
 
