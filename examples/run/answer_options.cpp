@@ -225,6 +225,7 @@ OpenOptions open_options(const AnswerVerb& verb) {
   const RunningOptions& running = verb;
   OpenOptions open = open_options(running);
   open.logits_rows = 1 + (verb.draft.empty() ? verb.drafts.drafts : verb.draft_max);
+  open.drafts = open.logits_rows > 1;
   return open;
 }
 

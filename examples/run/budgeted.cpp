@@ -104,7 +104,11 @@ std::optional<plan::Fallback> first_fallback(const gguf::Document& document, con
 
 plan::Question question_of(const OpenOptions& open) {
   plan::Question question;
-  question.model = {.n_ctx = open.n_ctx, .chunk = open.chunk, .logits_rows = open.logits_rows, .log = {}};
+  question.model = {.n_ctx = open.n_ctx,
+                    .chunk = open.chunk,
+                    .logits_rows = open.logits_rows,
+                    .drafts = open.drafts,
+                    .log = {}};
   question.choice = open.choice;
   question.sequences = open.sequences;
   question.threads = open.threads == 0 ? budget::cpu_limits().threads() : open.threads;

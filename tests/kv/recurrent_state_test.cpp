@@ -92,6 +92,25 @@ TEST_CASE("a checkpoint of a text that was given up leaves its place first") {
   CHECK(is(state, 10));
 }
 
+TEST_CASE("the place for drafts has a copy when it is told so, and is neither a checkpoint nor in a file") {
+  State state({}, 5, 1, true);
+  CHECK(state.checkpoints() == 1);
+  run_to(state, 10);
+  REQUIRE(state.draft_copy() != nullptr);
+  std::fill_n(state.draft_copy(), 5, 12.0f);
+  state.set_draft_copy(12);
+  CHECK(state.copies() == std::vector<std::size_t>{10});
+  run_to(state, 20);
+  CHECK(state.restore(15) == 12);
+  CHECK(state.data()[0] == 12.0f);
+  state.drop_draft_copy();
+  CHECK(state.restore(11) == 0);  // its only checkpoint was replaced by that of 20
+  CHECK(State({}, 5, 1).draft_copy() == nullptr);
+  State none({}, 0, 1, true);
+  CHECK(none.draft_copy() == nullptr);
+  CHECK(none.checkpoints() == 0);
+}
+
 TEST_CASE("a model without recurrent layers has a state of nothing, whatever it asks for") {
   budget::Ledger ledger(0);
   using Booked = alloc::Budgeted<alloc::Aligned>;
@@ -106,7 +125,7 @@ TEST_CASE("state and checkpoints are booked under their names, dry as wet, and g
     using A = typename decltype(type)::type;
     budget::Ledger ledger;
     {
-      kv::RecurrentState<A> state(A(ledger, Account::kv), 100, 3);
+      kv::RecurrentState<A> state(A(ledger, Account::kv), 100, 2, true);
       state.save(1);
       CHECK(state.restore(2) == 1);
     }

@@ -54,10 +54,11 @@ TEST_CASE("an answer with a model that guesses is the answer without, and a mode
   }
 }
 
-TEST_CASE("a draft is what the model would say, after any detour") {
-  exec::Inline executor;
-  const TinyModel dense = talking_dense();
-  Model model(dense.document(), executor, options);
+namespace {
+
+/// Drafts are those of a session that has read the text alone.
+template <class AnyKind>
+void check_detours(AnyKind& model) {
   ModelDrafter drafter(model, talking_vocabulary, 4);
   const auto ids = random_ids(40, 250, 6), detour = random_ids(25, 250, 7);
   std::vector<TokenId> first(4), again(4), two(2);
@@ -68,6 +69,32 @@ TEST_CASE("a draft is what the model would say, after any detour") {
   CHECK(again == first);
   REQUIRE(drafter.draft(std::span(ids).first(39), ids[39], two) == 2);
   CHECK(std::equal(two.begin(), two.end(), first.begin()));
+}
+
+/// A text that goes on with some of the drafts, and then differs, again and again.
+template <class AnyKind>
+void check_rejections(AnyKind& model) {
+  ModelDrafter drafter(model, talking_vocabulary, 4);
+  std::vector<TokenId> text = random_ids(20, 250, 6), drafts(4), fresh(4);
+  for (std::size_t round = 0; round < 12; ++round) {
+    CAPTURE(round);
+    const auto before = std::span<const TokenId>(text).first(text.size() - 1);
+    REQUIRE(drafter.draft(before, text.back(), drafts) == 4);
+    ModelDrafter other(model, talking_vocabulary, 4);
+    REQUIRE(other.draft(before, text.back(), fresh) == 4);
+    CHECK(drafts == fresh);
+    text.insert(text.end(), drafts.begin(), drafts.begin() + static_cast<std::ptrdiff_t>(round % 5));
+    text.push_back(static_cast<TokenId>(3 + 7 * round));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a draft is what the model would say, after any detour, and after drafts that were rejected") {
+  for_each_talking_model(options, [](auto& model) {
+    check_detours(model);
+    check_rejections(model);
+  });
 }
 
 TEST_CASE("without room it guesses nothing, and models that cannot go back are refused") {

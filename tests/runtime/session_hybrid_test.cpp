@@ -4,6 +4,7 @@
 
 #include "mica/paging/mapped.hpp"
 #include "mica/runtime/session.hpp"
+#include "mica/runtime/shared_step.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_hybrid.hpp"
 
@@ -95,6 +96,76 @@ TEST_CASE("a session on a hybrid may go back to any position, whatever checkpoin
       CHECK(session.tokens().size() == keep + 5);
       const auto row = Fixture::logits(session);
       CHECK(same_bits(row, f.fresh(std::span(ids).first(keep), other)));
+    }
+  }
+}
+
+TEST_CASE(
+    "a session that takes drafts back has the bits of one that never had them, and runs no step for it") {
+  const TinyHybrid tiny(with_experts());
+  exec::Inline executor;
+  for (const std::size_t checkpoints : {0u, 2u}) {
+    Hybrid model(
+        tiny.document(), executor,
+        {.n_ctx = 400, .chunk = 16, .logits_rows = 1, .checkpoints = checkpoints, .drafts = true, .log = {}});
+    CHECK(model.takes_drafts());
+    Session session(model);
+    std::vector<TokenId> text = random_ids(20, 67);
+    REQUIRE(session.feed(text) == StepStatus::ok);
+    for (std::size_t round = 0; round < 40; ++round) {
+      CAPTURE(round);
+      const std::size_t certain = 1 + round % 3, drafts = round % 5, kept = round * 7 % (drafts + 1);
+      const auto ids = random_ids(certain + drafts, 67, static_cast<unsigned>(round));
+      const std::uint64_t steps = model.step_count();
+      REQUIRE(session.feed_drafts(ids, drafts) == StepStatus::ok);
+      CHECK(model.step_count() == steps + 1);
+      text.insert(text.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(certain + kept));
+      session.rewind(text.size());
+      CHECK(session.cached() + 4 >= text.size());
+      if (round % 4 != 3) continue;
+      Session fresh(model);
+      REQUIRE(fresh.feed(text) == StepStatus::ok);
+      const auto last = random_ids(1, 67, 99);
+      REQUIRE(fresh.feed(last) == StepStatus::ok);
+      const auto row = fresh.logits();
+      const std::vector<float> expected(row.begin(), row.end());
+      REQUIRE(session.feed_drafts(last, 0) == StepStatus::ok);
+      CHECK(same_bits(session.logits(), expected));
+      text.push_back(last[0]);
+    }
+  }
+}
+
+TEST_CASE("sessions in shared steps take drafts back, each its own") {
+  const TinyHybrid tiny(with_experts());
+  exec::Inline executor;
+  Hybrid model(tiny.document(), executor,
+               {.n_ctx = 300, .chunk = 12, .logits_rows = 3, .drafts = true, .log = {}});
+  std::vector<Session<Hybrid>> sessions;
+  std::vector<std::vector<TokenId>> texts(3);
+  for (std::size_t s = 0; s < 3; ++s) sessions.emplace_back(model);
+  SharedStep<Hybrid> together(model);
+  for (std::size_t round = 0; round < 30; ++round) {
+    CAPTURE(round);
+    std::vector<std::vector<TokenId>> ids;
+    std::vector<SharedStep<Hybrid>::Feed> feeds;
+    for (std::size_t s = 0; s < 3; ++s) ids.push_back(random_ids(1 + (round + s) % 4, 67, 3 * round + s));
+    for (std::size_t s = 0; s < 3; ++s) feeds.push_back({&sessions[s], ids[s], ids[s].size() - 1});
+    REQUIRE(together.step(feeds).status == StepStatus::ok);
+    std::vector<std::size_t> rows;
+    for (std::size_t s = 0; s < 3; ++s) rows.push_back(sessions[s].row(sessions[s].tokens().size() - 1));
+    const auto logits = model.logits(rows);
+    std::vector<std::vector<float>> got;
+    for (std::size_t s = 0; s < 3; ++s) got.emplace_back(logits[s].begin(), logits[s].end());
+    for (std::size_t s = 0; s < 3; ++s) {
+      Session fresh(model);
+      std::vector<TokenId> all = texts[s];
+      all.insert(all.end(), ids[s].begin(), ids[s].end());
+      REQUIRE(fresh.feed(all) == StepStatus::ok);
+      CHECK(same_bits(fresh.logits(), got[s]));
+      const std::size_t kept = 1 + (round + 2 * s) % ids[s].size();
+      texts[s].insert(texts[s].end(), ids[s].begin(), ids[s].begin() + static_cast<std::ptrdiff_t>(kept));
+      sessions[s].rewind(texts[s].size());
     }
   }
 }

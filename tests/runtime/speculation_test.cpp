@@ -147,14 +147,38 @@ TEST_CASE("drafts for which there is no memory are given up, and the answer goes
 }
 
 TEST_CASE(
-    "drafts on a model with a recurrent state are refused by name, and so are more drafts than rows of "
-    "logits") {
+    "rejected drafts cost a recurrent model no step, and accepted ones none but the rows that run again") {
+  const TinyHybrid hybrid = talking_hybrid();
+  exec::Inline executor;
+  ModelOptions with_drafts = options;
+  with_drafts.drafts = true;
+  Hybrid model(hybrid.document(), executor, with_drafts);
+  const sample::SamplerOptions sampling = samplers()[2];
+  const auto steps_of = [&](auto drafter) {
+    const std::uint64_t before = model.step_count();
+    const auto [given, result] =
+        answer(model, sampling, drafter, {.max_tokens = 60, .min_drafts = drafter.max_drafts()});
+    CHECK(model.step_count() - before + result.drafts.accepted ==
+          60);  // the first token comes with the prompt
+    return given;
+  };
+  const Answer plain = steps_of(NoDrafter());
+  for (const std::uint64_t right : {~std::uint64_t{0}, std::uint64_t{0}, 0xF7B5'3D6F'EE9A'577Du}) {
+    CAPTURE(right);
+    CHECK(steps_of(Prophet{plain.tokens, prompt.size(), right}) == plain);
+  }
+}
+
+TEST_CASE(
+    "drafts on a recurrent model that does not take them back are refused by name, and so are more drafts "
+    "than "
+    "rows of logits") {
   const TinyHybrid hybrid = talking_hybrid();
   exec::Inline executor;
   Hybrid recurrent(hybrid.document(), executor, options);
   const Error state = refusal([&] { answer(recurrent, {}, Ngram()); });
   CHECK(state.code() == ErrorCode::unsupported);
-  CHECK(mentions(state, "qwen35moe", "recurrent"));
+  CHECK(mentions(state, "qwen35moe", "recurrent", "OpenOptions::drafts"));
   const TinyModel tiny = talking_dense();
   Transformer<arch::Llama> narrow(tiny.document(), executor,
                                   {.n_ctx = 64, .chunk = 8, .logits_rows = 4, .log = {}});

@@ -58,6 +58,11 @@ void for_each_talking_model(const ModelOptions& options, F&& f) {
   FamilyFile windows = talking_windows();
   Transformer<arch::Gemma3> gemma(windows.document(), executor, options);
   f(gemma);
+  const TinyHybrid hybrid = talking_hybrid();
+  ModelOptions with_drafts = options;
+  with_drafts.drafts = true;
+  Hybrid qwen(hybrid.document(), executor, with_drafts);
+  f(qwen);
 }
 
 /// Greedy, drawn, and drawn against what was said before.

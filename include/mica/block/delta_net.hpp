@@ -67,7 +67,7 @@ struct DeltaNet {
     return b;
   }
   static void plan(StatePlan& state, const Config& c) {
-    state.keep_floats((c.taps - 1) * c.channels() + c.k_dim * c.v_width());
+    state.keep_floats((c.taps - 1) * c.channels() + c.k_dim * c.v_width(), true);
   }
   template <class Step>
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
@@ -80,17 +80,20 @@ struct DeltaNet {
                                   step.vector(t.dt),
                                   step.vector(t.head_norm)};
     delta_net<typename Step::Kernels>(step.executor(), context, step.parts().size(), [&](std::size_t part) {
-      float* const state = step.floats(part);
-      const MatrixView<float> conv(state, c.taps - 1, c.channels());
-      const MatrixView<float> heads(state + (c.taps - 1) * c.channels(), c.v_heads * c.k_dim, c.v_dim);
       const auto rows = step.rows_of(part);
-      return DeltaNetSequence{{conv, heads}, rows.first, rows.count};
+      float* const copy = step.draft_floats(part);
+      return DeltaNetSequence{state_at(c, step.floats(part)), rows.first, rows.count, rows.drafts,
+                              copy == nullptr ? DeltaNetState{} : state_at(c, copy)};
     });
     step.add_product(b.out, t.output, t.post_norm);
     return true;
   }
 
  private:
+  [[nodiscard]] static DeltaNetState state_at(const Config& c, float* floats) noexcept {
+    return {{floats, c.taps - 1, c.channels()},
+            {floats + (c.taps - 1) * c.channels(), c.v_heads * c.k_dim, c.v_dim}};
+  }
   /// Gates control the state for all later tokens: they are few, and not rounded.
   template <class Step>
   static void project_inputs(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {

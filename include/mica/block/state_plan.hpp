@@ -54,8 +54,12 @@ class StatePlan {
     place_.reader = readers_.size();
     readers_.push_back(place_.kv);
   }
-  /// It keeps n floats, zeros at first.
-  void keep_floats(std::size_t n) noexcept { floats_ += n; }
+  /// It keeps n floats, zeros at first. copies: it copies them to Step::draft_floats() before drafts; without
+  /// that a model has no drafts.
+  void keep_floats(std::size_t n, bool copies = false) noexcept {
+    floats_ += n;
+    copies_ = copies_ && copies;
+  }
 
   // For models
 
@@ -74,6 +78,7 @@ class StatePlan {
     return {readers_.data(), readers_.size()};
   }
   [[nodiscard]] std::size_t floats() const noexcept { return floats_; }  // of all blocks that keep some
+  [[nodiscard]] bool copies_floats() const noexcept { return copies_; }  // all of these, before drafts
 
  private:
   std::size_t layer_ = 0;
@@ -81,6 +86,7 @@ class StatePlan {
   std::vector<KvPlan> kv_ = {};
   std::vector<std::size_t> readers_ = {};
   std::size_t floats_ = 0;
+  bool copies_ = true;
 };
 
 }  // namespace mica::block

@@ -4,6 +4,9 @@
 // are copies at earlier positions:
 //
 //   | state after all tokens | copy after 512 | copy after 1,024 | ...      position 0: zeros, not stored
+//
+// One more place is for drafts: the blocks copy their state there in the middle of a step, before the tokens
+// that may be taken back.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -21,12 +24,14 @@ namespace mica::kv {
 template <Allocator A>
 class RecurrentState {
  public:
-  /// checkpoints: the maximum of copies; none of an empty state. All memory is allocated here, as state and
-  /// as checkpoints. Raises ErrorCode::budget when the allocator refuses.
-  RecurrentState(A allocator, std::size_t floats, std::size_t checkpoints)
+  /// checkpoints: the maximum of copies; none of an empty state. drafts: one more place, for drafts. All
+  /// memory is allocated here, as state and as checkpoints. Raises ErrorCode::budget when the allocator
+  /// refuses.
+  RecurrentState(A allocator, std::size_t floats, std::size_t checkpoints, bool drafts = false)
       : state_(take(allocator, budget::Account::state, floats, 1)),
-        memory_(take(allocator, budget::Account::checkpoints, floats, checkpoints)),
-        copies_(floats == 0 ? 0 : checkpoints) {
+        memory_(take(allocator, budget::Account::checkpoints, floats, checkpoints + (drafts ? 1 : 0))),
+        copies_(floats == 0 ? 0 : checkpoints + (drafts ? 1 : 0)),
+        drafts_(drafts && floats != 0) {
     clear();
   }
 
@@ -34,13 +39,13 @@ class RecurrentState {
   [[nodiscard]] float* data() noexcept { return state_.data(); }
   [[nodiscard]] std::span<float> span() noexcept { return state_.span(); }
 
-  /// The maximum of copies.
-  [[nodiscard]] std::size_t checkpoints() const noexcept { return copies_.size(); }
-  /// The positions of the copies, ascending.
+  /// The maximum of copies, without the place for drafts.
+  [[nodiscard]] std::size_t checkpoints() const noexcept { return copies_.size() - (drafts_ ? 1 : 0); }
+  /// The positions of these copies, ascending.
   [[nodiscard]] std::vector<std::size_t> copies() const {
     std::vector<std::size_t> tokens;
-    for (const Copy& copy : copies_) {
-      if (copy.filled) tokens.push_back(copy.tokens);
+    for (std::size_t i = 0; i < checkpoints(); ++i) {
+      if (copies_[i].filled) tokens.push_back(copies_[i].tokens);
     }
     std::sort(tokens.begin(), tokens.end());
     return tokens;
@@ -57,12 +62,24 @@ class RecurrentState {
   }
   /// The same for a copy that the caller fills; empty where there are no places.
   [[nodiscard]] std::span<float> make_copy(std::size_t tokens) noexcept {
-    if (copies_.empty()) return {};
-    const auto place = std::min_element(copies_.begin(), copies_.end(), [](const Copy& a, const Copy& b) {
+    if (checkpoints() == 0) return {};
+    const auto end = copies_.begin() + static_cast<std::ptrdiff_t>(checkpoints());
+    const auto place = std::min_element(copies_.begin(), end, [](const Copy& a, const Copy& b) {
       return a.filled != b.filled ? b.filled : a.tokens < b.tokens;
     });
     *place = {tokens, true};
     return {address(*place), size()};
+  }
+
+  /// The place for drafts; null: there is none.
+  [[nodiscard]] float* draft_copy() noexcept { return drafts_ ? address(copies_.back()) : nullptr; }
+  /// It is about to be written, and has no copy until set_draft_copy().
+  void drop_draft_copy() noexcept {
+    if (drafts_) copies_.back().filled = false;
+  }
+  /// It has the state after `tokens` tokens now.
+  void set_draft_copy(std::size_t tokens) noexcept {
+    if (drafts_) copies_.back() = {tokens, true};
   }
 
   /// Restores the latest state that is not after `tokens`; returns its position. Drops later copies.
@@ -130,8 +147,9 @@ class RecurrentState {
   void clear() noexcept { std::fill_n(state_.data(), state_.span().size(), 0.0f); }
 
   alloc::Buffer<float, A> state_;
-  alloc::Buffer<float, A> memory_;  // (checkpoints, floats)
-  std::vector<Copy> copies_;        // by place in memory_
+  alloc::Buffer<float, A> memory_;  // (checkpoints, floats), and one for drafts
+  std::vector<Copy> copies_;        // by place in memory_; the one for drafts is the last
+  bool drafts_;                     // whether it is there
 };
 
 }  // namespace mica::kv

@@ -20,6 +20,8 @@ template <class Cache>
 struct SequenceStep {
   Cache* cache = nullptr;           // at most once in a step
   std::span<const TokenId> tokens;  // at least one
+  std::size_t drafts = 0;           // the last ones of them, which may be taken back
+  bool checkpoint = true;           // whether a recurrent state is copied after several tokens without drafts
 };
 
 /// How a step ended: it is noexcept, and returns shortage of memory as a status.

@@ -51,6 +51,7 @@ struct ModelOptions {
   std::size_t chunk = 512;      // tokens of one step at most; 0 counts as 1
   std::size_t logits_rows = 1;  // rows of logits that are computed at a time; 0 counts as 1
   std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
+  bool drafts = false;          // one more copy, before tokens that may be taken back
   bool fast8 = false;  // products of many tokens follow kernel/fast8.hpp: quicker prompts, not bit for bit
   LogSink log = {};    // its context outlives the model
   LoadProgress progress = {};  // called while weights are read, by the constructor alone
@@ -126,6 +127,11 @@ class BasicTransformer {
   /// two steps. Logits after a last step that had more can no longer be had. False, and nothing has changed,
   /// where scratch for larger ones is refused.
   bool set_chunk(std::size_t tokens);
+  /// Whether caches take drafts back (SequenceStep::drafts) without running all tokens behind a checkpoint
+  /// again: without a recurrent state always, with one if the options say so and its blocks can.
+  [[nodiscard]] bool takes_drafts() const noexcept {
+    return weights_.state().floats() == 0 || (drafts_ && weights_.state().copies_floats());
+  }
   /// Rows of logits() at most, that of the options.
   [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
   /// Bytes of all weights, resident or not.
@@ -189,7 +195,7 @@ class BasicTransformer {
     std::vector<kv::LayerShape> shape = kv_.shape();
     const Allocator allocator = allocator_.book_as(budget::Account::kv);
     return {make ? make(allocator, shape, n_ctx_) : Storage(allocator, shape, n_ctx_),
-            {allocator, weights_.state().floats(), checkpoints_},
+            {allocator, weights_.state().floats(), checkpoints_, drafts_},
             kv_.make_resident(allocator),
             std::move(shape)};
   }
@@ -341,18 +347,35 @@ class BasicTransformer {
       const std::size_t begin = std::exchange(end, end + part.tokens.size());
       if (end <= done) continue;
       Cache& cache = *part.cache;
-      const auto rest = part.tokens.subspan(std::max(done, begin) - begin);
+      const std::size_t skipped = std::max(done, begin) - begin;
+      const auto rest = part.tokens.subspan(skipped);
       const std::size_t count = cache.make_room(kv_.eviction(), rest.size());
-      now_.push_back({&cache, rest.first(count)});
+      // Drafts of this run, if it has the first of them: the copy is made before that one.
+      const std::size_t before = part.tokens.size() - part.drafts, end_now = skipped + count;
+      const std::size_t drafts = skipped > before ? 0 : end_now - std::min(end_now, before);
+      now_.push_back({&cache, rest.first(count), drafts, part.checkpoint && part.drafts == 0});
       if (count < rest.size()) break;
     }
     return now_;
+  }
+  /// A cache has taken the tokens of a run.
+  static void note_taken(const SequenceStep& part) noexcept {
+    Cache& cache = *part.cache;
+    cache.tokens += part.tokens.size();
+    if (part.drafts > 0) {
+      cache.state.set_draft_copy(cache.tokens - part.drafts);
+    } else if (part.checkpoint && part.tokens.size() > 1) {
+      cache.state.save(cache.tokens);
+    }
   }
   /// All layers; false when something could not be read, or the model was halted.
   [[nodiscard]] bool run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
     if constexpr (dry) {
       return true;
     } else {
+      for (const SequenceStep& part : sequences) {
+        if (part.drafts > 0) part.cache->state.drop_draft_copy();
+      }
       Step step = make_step(sequences, first_row);
       begin_run();
       bool read = !is_halted() && embed(step, sequences);
@@ -376,9 +399,9 @@ class BasicTransformer {
   }
   /// The first rows of a step are taken back that will not end.
   static void take_back(std::span<const SequenceStep> sequences, std::size_t done) noexcept {
-    for (const auto& [cache, tokens] : sequences) {
-      const std::size_t taken = std::min(done, tokens.size());
-      if (taken != 0 || cache->state.size() != 0) cache->restore(cache->tokens - taken);
+    for (const SequenceStep& part : sequences) {
+      const std::size_t taken = std::min(done, part.tokens.size());
+      if (taken != 0 || part.cache->state.size() != 0) part.cache->restore(part.cache->tokens - taken);
       done -= taken;
     }
   }
@@ -391,9 +414,9 @@ class BasicTransformer {
     pager_.release(0);
     for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
       std::size_t row = 0;
-      for (const auto& [cache, tokens] : sequences) {
-        const std::size_t n = tokens.size();
-        frequencies_[rope].fill(cache->tokens, activations_->cos(rope, row + n).rows(row, n),
+      for (const SequenceStep& part : sequences) {
+        const std::size_t n = part.tokens.size();
+        frequencies_[rope].fill(part.cache->tokens, activations_->cos(rope, row + n).rows(row, n),
                                 activations_->sin(rope, row + n).rows(row, n));
         row += n;
       }
@@ -436,6 +459,7 @@ class BasicTransformer {
   std::size_t n_ctx_;
   std::size_t logits_rows_;
   std::size_t checkpoints_;
+  bool drafts_;
   Executor* executor_;
   Allocator allocator_;
   MakeStorage make_storage_;
@@ -465,6 +489,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       n_ctx_(context_of(options.n_ctx, config_)),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
       checkpoints_(options.checkpoints),
+      drafts_(options.drafts),
       executor_(&executor),
       allocator_(parts.allocator),
       make_storage_(std::move(parts.storage)),
@@ -501,10 +526,7 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
       if constexpr (ResizablePager<Pager>) pager_.rest();
       return {model::StepStatus::no_memory, 0};
     }
-    for (const auto& [cache, tokens] : now) {
-      cache->tokens += tokens.size();
-      if (tokens.size() > 1) cache->state.save(cache->tokens);
-    }
+    for (const SequenceStep& part : now) note_taken(part);
     done += rows(now);
   }
   last_step_ = n;

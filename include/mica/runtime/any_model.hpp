@@ -87,6 +87,8 @@ class AnyModel {
   virtual bool set_chunk(std::size_t tokens) = 0;
 
   // Specific to AnyModel
+  /// As mica::takes_drafts(), of the model inside.
+  [[nodiscard]] virtual bool takes_drafts() const noexcept = 0;
   /// Bytes of all weights, the bytes of them that a step reads from files, and all reads so far.
   [[nodiscard]] virtual std::uint64_t weight_bytes() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t streamed_bytes() const noexcept = 0;
@@ -146,7 +148,8 @@ class AnyModel::Of final : public AnyModel {
   }
   model::StepResult step(std::span<const SequenceStep> parts) noexcept override {
     parts_.clear();
-    for (const SequenceStep& part : parts) parts_.push_back({&Inner::in(*part.cache), part.tokens});
+    for (const SequenceStep& part : parts)
+      parts_.push_back({&Inner::in(*part.cache), part.tokens, part.drafts, part.checkpoint});
     const model::StepResult status = model_.step(parts_);
     for (const SequenceStep& part : parts) part.cache->tokens = Inner::in(*part.cache).tokens;
     return status;
@@ -166,6 +169,7 @@ class AnyModel::Of final : public AnyModel {
   std::size_t kv_bytes_per_tile() const override { return model_.kv_bytes_per_tile(); }
   std::size_t max_chunk() const noexcept override { return model_.max_chunk(); }
   bool set_chunk(std::size_t tokens) override { return model_.set_chunk(tokens); }
+  bool takes_drafts() const noexcept override { return mica::takes_drafts(model_); }
   std::uint64_t weight_bytes() const noexcept override { return model_.weight_bytes(); }
   std::uint64_t streamed_bytes() const noexcept override { return model_.streamed_bytes(); }
   paging::Reads reads() const noexcept override { return model_.reads(); }

@@ -280,7 +280,7 @@ class Batch {
     const auto tokens = member.generation.next(max);
     if (tokens.empty()) return 0;
     turn_.push_back(&member);
-    feeds_.push_back({&member.generation.session(), tokens});
+    feeds_.push_back({&member.generation.session(), tokens, member.generation.drafts()});
     return tokens.size();
   }
   /// Runs the step; a member without memory drops its drafts, or ends, and the others try again.
@@ -303,6 +303,7 @@ class Batch {
     auto& generation = turn_[part]->generation;
     generation.refuse(status);
     if (!generation.over()) feeds_[part].tokens = generation.next(1);
+    feeds_[part].drafts = generation.drafts();
     if (!generation.over()) return;
     turn_.erase(turn_.begin() + static_cast<std::ptrdiff_t>(part));
     feeds_.erase(feeds_.begin() + static_cast<std::ptrdiff_t>(part));

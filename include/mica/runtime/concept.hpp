@@ -57,6 +57,21 @@ concept StepModel = SequenceStore<M> &&
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;  // layers: all finite
 };
 
+// clang-format on
+/// Whether a model takes drafts back at no cost: a model with a recurrent state needs takes_drafts() to say so.
+template <StepModel M>
+[[nodiscard]] bool takes_drafts(const M& model) noexcept {
+  if constexpr (requires {
+                  { model.takes_drafts() }
+                  noexcept->std::same_as<bool>;
+                }) {
+    return model.takes_drafts();
+  } else {
+    return !model.config().recurrent();
+  }
+}
+
+// clang-format off
 /// A model that can free weights and scratch, for a governor (runtime/governed.hpp): between two steps, and
 /// from another thread at any moment with yield_weights() and halt().
 template <class M>

@@ -25,7 +25,7 @@ void run(Generation& generation) {
     if (generation.options().between_steps) generation.options().between_steps();
     const auto tokens = generation.next(session.model().chunk());
     if (tokens.empty()) continue;
-    const model::StepStatus status = session.feed(tokens);
+    const model::StepStatus status = session.feed_drafts(tokens, generation.drafts());
     if (status != model::StepStatus::ok) {
       generation.refuse(status);
       continue;
@@ -54,7 +54,7 @@ void run(Generation& generation) {
 /// constraint: allows tokens, and forces them (constraint/concept.hpp). The prompt does not advance it.
 /// Raises ErrorCode::failed for non-finite logits, naming the layer; limit where the constraint allows no
 /// token; usage for ids outside the vocabulary and for more drafts than the model has rows of logits;
-/// unsupported for drafts on a model with a recurrent state.
+/// unsupported for drafts on a model that does not take them back (takes_drafts()).
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, Constraint C, class OnText>
 GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
                         C& constraint, std::span<const text::TokenId> prompt, const GenerateOptions& options,

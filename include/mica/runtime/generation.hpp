@@ -56,7 +56,7 @@ template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, clas
 class Generation {
  public:
   /// Raises ErrorCode::usage for ids outside the vocabulary, and for drafts on a model with too few rows of
-  /// logits; ErrorCode::unsupported for drafts on one with a recurrent state, which cannot rewind.
+  /// logits; ErrorCode::unsupported for drafts on one with a recurrent state that does not take them back.
   Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter, C& constraint,
              std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text)
       : session_(session),
@@ -74,9 +74,9 @@ class Generation {
         scorer_(options_.on_token ? std::min(options_.top_tokens, tokenizer.vocabulary().size()) : 0) {
     const Model& model = session.model();
     session.check_ids(prompt);
-    MICA_CHECK(drafts_.empty() || !model.config().recurrent(), unsupported,
+    MICA_CHECK(drafts_.empty() || takes_drafts(model), unsupported,
                "drafts need a model that can take tokens back; ", model.config().arch,
-               " keeps a recurrent state, which cannot");
+               " keeps a recurrent state: open it with OpenOptions::drafts (ModelOptions::drafts)");
     MICA_CHECK(drafts_.size() <= draft_limit, usage, "a drafter makes ", draft_limit,
                " drafts at most, this one ", drafts_.size());
     MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ",
@@ -134,8 +134,9 @@ class Generation {
     }
     return {next_.data(), next_.size()};
   }
-  /// The number of these tokens, from the end, whose logits take() needs.
+  /// The number of these tokens, from the end, whose logits take() needs, and of those that are drafts.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t drafts() const noexcept { return rows_ == 0 || reads() ? 0 : rows_ - 1; }
   /// The session took them. logits: (rows(), n_vocab)
   void take(MatrixView<const float> logits) {
     const double seconds = step_.seconds();
@@ -146,7 +147,7 @@ class Generation {
       static_cast<void>(sample_rows(logits));
       return;
     }
-    const std::size_t drafted = rows_ == 0 ? 0 : rows_ - 1, ran = next_.size() - drafted;
+    const std::size_t drafted = drafts(), ran = next_.size() - drafted;
     result_.unfed -= ran;
     if (rows_ == 0) return;
     const std::size_t before = session_.tokens().size() - drafted;
@@ -159,7 +160,7 @@ class Generation {
   /// The session took them, and their logits could not be computed: the answer ends, and drafts are taken
   /// back.
   void lose(StopReason reason) {
-    const std::size_t drafted = rows_ == 0 || reads() ? 0 : rows_ - 1;
+    const std::size_t drafted = drafts();
     if (reads()) {
       read_ += next_.size();
       if (!reads()) end_reading();

@@ -21,12 +21,13 @@ namespace mica {
 template <StepModel Model>
 class ModelDrafter {
  public:
-  /// n_vocab: of the larger model; ids are below it. Raises ErrorCode::unsupported for a model with a
-  /// recurrent state, which cannot rewind, and usage for drafts out of range.
+  /// n_vocab: of the larger model; ids are below it. Raises ErrorCode::unsupported for a model that does not
+  /// take drafts back (takes_drafts()), and usage for drafts out of range.
   ModelDrafter(Model& model, std::size_t n_vocab, std::size_t drafts = 8)
       : session_(model), n_vocab_(n_vocab), drafts_(drafts) {
-    MICA_CHECK(!model.config().recurrent(), unsupported, "a model that drafts takes tokens back; ",
-               model.config().arch, " keeps a recurrent state, which cannot");
+    MICA_CHECK(takes_drafts(model), unsupported, "a model that drafts takes tokens back; ",
+               model.config().arch,
+               " keeps a recurrent state: open it with OpenOptions::drafts (ModelOptions::drafts)");
     MICA_CHECK(drafts >= 1 && drafts <= draft_limit, usage, "a model drafts 1 to ", draft_limit,
                " tokens, found ", drafts);
   }
@@ -42,7 +43,8 @@ class ModelDrafter {
                                   std::span<TokenId> drafts) noexcept try {
     if (unreadable_ || !read(before)) return 0;
     std::size_t n = 0;
-    for (TokenId token = last; n < drafts.size() && feed({&token, 1}); ++n) {
+    // Its own drafts begin behind `last`; a rewind does not go to before the first of them.
+    for (TokenId token = last; n < drafts.size() && feed({&token, 1}, n == 1); ++n) {
       token = likeliest();
       drafts[n] = token;
     }
@@ -55,10 +57,10 @@ class ModelDrafter {
   /// Makes the session have the tokens of a text.
   [[nodiscard]] bool read(std::span<const TokenId> text) {
     const auto rest = text.subspan(session_.rewind_to_common(text));
-    return rest.empty() || feed(rest);
+    return rest.empty() || feed(rest, false);
   }
-  [[nodiscard]] bool feed(std::span<const TokenId> tokens) {
-    const model::StepStatus status = session_.feed(tokens);
+  [[nodiscard]] bool feed(std::span<const TokenId> tokens, bool draft) {
+    const model::StepStatus status = draft ? session_.feed_drafts(tokens, 1) : session_.feed(tokens);
     unreadable_ = status == model::StepStatus::read_failed;
     return status == model::StepStatus::ok;
   }

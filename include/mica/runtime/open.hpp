@@ -160,6 +160,7 @@ template <class Families, class Formats>
   const ModelOptions numbers{.n_ctx = options.n_ctx,
                              .chunk = options.chunk,
                              .logits_rows = options.logits_rows,
+                             .drafts = options.drafts,
                              .log = options.log,
                              .progress = options.progress};
   plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};

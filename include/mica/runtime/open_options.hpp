@@ -24,7 +24,8 @@ struct OpenOptions {
   std::size_t n_ctx = 0;        // tokens; 0: what the model was trained for
   std::size_t chunk = 512;      // tokens of one step at most; 0 counts as 1
   std::size_t logits_rows = 1;  // rows of logits computed at a time; 0 counts as 1
-  std::size_t threads = 0;      // 0: the cores of the affinity mask and the CPU quota
+  bool drafts = false;      // answers will have drafts: a recurrent state is kept twice, to take them back
+  std::size_t threads = 0;  // 0: the cores of the affinity mask and the CPU quota
   /// The budget. If limits of the process or the machine leave less, the smaller number counts, with a
   /// warning; empty: the bytes that they leave.
   std::optional<std::uint64_t> memory_bytes = {};

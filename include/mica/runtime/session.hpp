@@ -158,19 +158,26 @@ class Session {
   [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens,
                                             const std::atomic<bool>* cancel, OnChunk&& on_chunk) {
     check_ids(tokens);
-    const model::StepStatus replayed = replay();
+    const model::StepStatus replayed = replay(tokens.empty() ? 0 : model_->chunk() - 1);
     if (replayed != model::StepStatus::ok) return replayed;
     while (!tokens.empty()) {
       if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) break;
-      const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk()));
-      if (!allows(chunk.size())) return model::StepStatus::context_full;
-      const model::StepStatus status = model_->step(cache_, chunk);
+      const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk() - lost()));
+      const model::StepStatus status = take(chunk, 0);
       if (status != model::StepStatus::ok) return status;
-      took(chunk, 0);
       tokens = tokens.subspan(chunk.size());
       on_chunk(chunk_begin_, chunk_size_);
     }
     return model::StepStatus::ok;
+  }
+
+  /// Appends [1, model().chunk()] tokens in one step. The last `drafts` of them may be taken back: rewind()
+  /// to before any of them costs a model that takes drafts (takes_drafts()) no more than running those that
+  /// remain again, in the step of the next feed(). Raises as feed().
+  [[nodiscard]] model::StepStatus feed_drafts(std::span<const text::TokenId> tokens, std::size_t drafts) {
+    check_ids(tokens);
+    const model::StepStatus replayed = replay(model_->chunk() - tokens.size());
+    return replayed == model::StepStatus::ok ? take(tokens, drafts) : replayed;
   }
 
   /// Logits after the last token, (n_vocab). Valid until the next call of any session of the model.
@@ -304,16 +311,37 @@ class Session {
   /// Whether limit() leaves room for this number of tokens. The model itself refuses those beyond n_ctx().
   [[nodiscard]] bool allows(std::size_t tokens) const noexcept { return !limited() || tokens <= remaining(); }
 
-  /// Restores the cache: from the file of the session, or by running tokens again.
-  [[nodiscard]] model::StepStatus replay() {
+  /// Tokens that a rewind took from the cache: they run again, before others.
+  [[nodiscard]] std::size_t lost() const noexcept { return tokens_.size() - cache_.tokens; }
+  /// Restores the cache, from the file of the session or by running tokens again, but for `left` tokens at
+  /// most, which run in one step with others.
+  [[nodiscard]] model::StepStatus replay(std::size_t left) {
     const model::StepStatus loaded = load_saved();
     if (loaded != model::StepStatus::ok) return loaded;
-    while (cache_.tokens < tokens_.size()) {
-      const std::size_t n = std::min(tokens_.size() - cache_.tokens, model_->chunk());
+    while (lost() > left) {
+      const std::size_t n = std::min(lost(), model_->chunk());
       const model::StepStatus status = model_->step(cache_, std::span(tokens_).subspan(cache_.tokens, n));
       if (status != model::StepStatus::ok) return status;
     }
     return model::StepStatus::ok;
+  }
+  /// The part of this sequence in a step: its lost tokens, then these.
+  [[nodiscard]] model::SequenceStep<typename Model::Cache> part_of(std::span<const text::TokenId> tokens,
+                                                                   std::size_t drafts) {
+    const bool checkpoint = lost() == 0 || tokens.size() > 1;
+    if (lost() == 0) return {&cache_, tokens, drafts, checkpoint};
+    joined_.assign(tokens_.end() - static_cast<std::ptrdiff_t>(lost()), tokens_.end());
+    joined_.insert(joined_.end(), tokens.begin(), tokens.end());
+    return {&cache_, joined_, drafts, checkpoint};
+  }
+  /// One step of these tokens, behind the lost ones.
+  [[nodiscard]] model::StepStatus take(std::span<const text::TokenId> tokens, std::size_t drafts) {
+    if (!allows(tokens.size())) return model::StepStatus::context_full;
+    const std::size_t again = lost();
+    const auto part = part_of(tokens, drafts);
+    const model::StepStatus status = model_->step(std::span(&part, 1)).status;
+    if (status == model::StepStatus::ok) took(tokens, again);
+    return status;
   }
   /// Without memory the file stays for another try; after an error it does not.
   [[nodiscard]] model::StepStatus load_saved() {
@@ -338,7 +366,8 @@ class Session {
   std::vector<text::TokenId> tokens_;
   std::size_t max_tokens_ = std::numeric_limits<std::size_t>::max();  // by limit()
   std::vector<std::size_t> rows_;
-  std::size_t chunk_begin_ = 0;  // of the last chunk, whose hidden states the model still has
+  std::vector<text::TokenId> joined_;  // tokens of a step
+  std::size_t chunk_begin_ = 0;        // of the last chunk, whose hidden states the model still has
   std::size_t chunk_size_ = 0;
   std::size_t first_row_ = 0;                  // of the step, where the chunk lies in it
   std::uint64_t step_ = 0;                     // Model::step_count() after it

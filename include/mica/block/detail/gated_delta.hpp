@@ -53,7 +53,29 @@ struct DeltaNetSequence {
   DeltaNetState state;
   std::size_t first = 0;
   std::size_t n = 0;
+  std::size_t drafts = 0;         // the last ones of them
+  DeltaNetState draft_copy = {};  // takes the state before the drafts; empty: nothing does
+
+  /// The same rows from `begin` to `end`, counted in this sequence.
+  [[nodiscard]] DeltaNetSequence rows(std::size_t begin, std::size_t end) const noexcept {
+    return {state, first + begin, end - begin};
+  }
+  /// run(rows), or before the drafts, copy(), and then the drafts.
+  template <class Run, class Copy>
+  void run_in_turns(Run&& run, Copy&& copy) const {
+    if (draft_copy.heads.data() == nullptr) return run(*this);
+    if (n > drafts) run(rows(0, n - drafts));
+    copy();
+    run(rows(n - drafts, n));
+  }
 };
+
+/// Columns [first, last) of all rows.
+inline void copy_columns(MatrixView<const float> from, MatrixView<float> to, std::size_t first,
+                         std::size_t last) noexcept {
+  for (std::size_t row = 0; row < from.rows(); ++row)
+    std::copy(from[row].begin() + first, from[row].begin() + last, to[row].begin() + first);
+}
 
 /// Scratch of a step; the rows may be of several sequences.
 struct DeltaNetBuffers {
@@ -97,19 +119,34 @@ void prepare_delta_net(const DeltaNetContext& c, std::size_t first, std::size_t 
   }
 }
 
+/// Channels [first, last).
+template <Kernels K>
+void run_convolution(const DeltaNetContext& c, const DeltaNetSequence& part, std::size_t first,
+                     std::size_t last) noexcept {
+  const auto run = [&](const DeltaNetSequence& p) {
+    K::causal_conv(kernel::CausalConvArgs{c.mixed.rows(p.first, p.n), c.conv_weight, c.config.taps,
+                                          p.state.conv, c.convolved.rows(p.first, p.n), first, last});
+  };
+  part.run_in_turns(run, [&] { copy_columns(part.state.conv, part.draft_copy.conv, first, last); });
+}
+
 /// Columns [first, last) of one value head.
 template <Kernels K>
 void run_delta_rule(const DeltaNetContext& c, const DeltaNetSequence& part, std::size_t head,
                     std::size_t first, std::size_t last) noexcept {
   const DeltaNetConfig& d = c.config;
   const std::size_t key = d.key_head(head) * d.k_dim;
-  const MatrixView<float> x = c.convolved.rows(part.first, part.n);
-  const std::size_t gate = part.first * c.alpha.stride() + head;
-  K::delta_rule(kernel::DeltaRuleArgs{
-      x.cols(key, d.k_dim), x.cols(d.k_width() + key, d.k_dim),
-      x.cols(2 * d.k_width() + head * d.v_dim, d.v_dim), c.alpha.data() + gate, c.beta.data() + gate,
-      c.alpha.stride(), part.state.heads.rows(head * d.k_dim, d.k_dim),
-      c.out.rows(part.first, part.n).cols(head * d.v_dim, d.v_dim), first, last});
+  const auto of_head = [&](const DeltaNetState& state) { return state.heads.rows(head * d.k_dim, d.k_dim); };
+  const auto run = [&](const DeltaNetSequence& p) {
+    const MatrixView<float> x = c.convolved.rows(p.first, p.n);
+    const std::size_t gate = p.first * c.alpha.stride() + head;
+    K::delta_rule(kernel::DeltaRuleArgs{x.cols(key, d.k_dim), x.cols(d.k_width() + key, d.k_dim),
+                                        x.cols(2 * d.k_width() + head * d.v_dim, d.v_dim),
+                                        c.alpha.data() + gate, c.beta.data() + gate, c.alpha.stride(),
+                                        of_head(p.state),
+                                        c.out.rows(p.first, p.n).cols(head * d.v_dim, d.v_dim), first, last});
+  };
+  part.run_in_turns(run, [&] { copy_columns(of_head(part.state), of_head(part.draft_copy), first, last); });
 }
 
 /// Fills out and takes the tokens of each sequence into its state. part(i): the DeltaNetSequence of sequence
@@ -119,11 +156,8 @@ void delta_net(E& executor, const DeltaNetContext& c, std::size_t parts, PartOf&
   const DeltaNetConfig& d = c.config;
   const std::size_t n = c.mixed.rows();
   executor.run(ceil_div(d.channels(), delta_channels) * parts, [&](std::size_t task, std::size_t) noexcept {
-    const DeltaNetSequence p = part(task % parts);
     const std::size_t first = task / parts * delta_channels;
-    K::causal_conv(kernel::CausalConvArgs{c.mixed.rows(p.first, p.n), c.conv_weight, d.taps, p.state.conv,
-                                          c.convolved.rows(p.first, p.n), first,
-                                          std::min(first + delta_channels, d.channels())});
+    run_convolution<K>(c, part(task % parts), first, std::min(first + delta_channels, d.channels()));
   });
   executor.run(n, [&](std::size_t t, std::size_t) noexcept { prepare_delta_net<K>(c, t, t + 1); });
   const std::size_t strips = ceil_div(d.v_dim, delta_columns);

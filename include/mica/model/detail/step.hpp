@@ -28,6 +28,7 @@ namespace mica::model {
 struct Rows {
   std::size_t first = 0;
   std::size_t count = 0;
+  std::size_t drafts = 0;  // the last ones of them
 };
 
 /// The angles of a rope at the positions of a step.
@@ -123,7 +124,7 @@ class Step {
     return rows;
   }
   [[nodiscard]] Rows rows_of(std::size_t part) const noexcept {
-    return {rows_before(sequences_, part), sequences_[part].tokens.size()};
+    return {rows_before(sequences_, part), sequences_[part].tokens.size(), sequences_[part].drafts};
   }
   [[nodiscard]] TokenId token_of(std::size_t row) const noexcept {
     const SequenceStep* part = sequences_.data();
@@ -133,6 +134,11 @@ class Step {
   /// The floats that a part's sequence keeps for the block that runs.
   [[nodiscard]] float* floats(std::size_t part) const noexcept {
     return sequences_[part].cache->state.data() + place_.floats;
+  }
+  /// Where the block copies them before the drafts of the part; null: nowhere.
+  [[nodiscard]] float* draft_floats(std::size_t part) const noexcept {
+    float* const copy = sequences_[part].cache->state.draft_copy();
+    return sequences_[part].drafts == 0 || copy == nullptr ? nullptr : copy + place_.floats;
   }
   [[nodiscard]] const block::Place& place() const noexcept { return place_; }
   [[nodiscard]] const KvLayout& kv() const noexcept { return kv_; }
