@@ -282,7 +282,7 @@ TEST_CASE("experts that are streamed are read as chance has it") {
   CHECK(experts ==
         doctest::Approx(24.0 * 32 * 3 * 2880 * 2880 * 17 / 32).epsilon(0.01));  // MXFP4: 17 bytes for 32
   CHECK(fit.decode < 1.2e9 / (experts / 8));  // a disk of 1 GB/s, and a part of the experts in memory
-  CHECK(fit.decode > 1e9 / (experts / 8));
+  CHECK(fit.decode > 0.9e9 / (experts / 8));  // computing takes the rest: experts are known only then
 }
 
 TEST_CASE("a file is judged as it is, by what it says of itself") {

@@ -128,16 +128,21 @@ TEST_CASE("what is foretold is the sum of the times of its parts") {
     CHECK(speed.prefill == doctest::Approx(512 / prompt));
   }
   SUBCASE("streamed: whichever takes longer, in each of two steps") {
-    CHECK(plan::predict(work, machine, {3e9, 3e9}, {}).decode == doctest::Approx(2e9 / 3e9));
-    CHECK(plan::predict(work, machine, {3e9, 3e9}, {512, 256}).first_token_seconds ==
+    CHECK(plan::predict(work, machine, {.always = 3e9}, {}).decode == doctest::Approx(2e9 / 3e9));
+    CHECK(plan::predict(work, machine, {.always = 3e9}, {512, 256}).first_token_seconds ==
           doctest::Approx(plan::predict(work, machine, {}, {512, 256}).first_token_seconds));
-    CHECK(plan::predict(work, machine, {90e9, 90e9}, {512, 256}).first_token_seconds ==
+    CHECK(plan::predict(work, machine, {.always = 90e9}, {512, 256}).first_token_seconds ==
           doctest::Approx(90 + q4_head));
+    // Experts are read when they are chosen: their time is added.
+    CHECK(plan::predict(work, machine, {.always = 3e9, .token_experts = 1e9}, {}).decode ==
+          doctest::Approx(2e9 / 4e9));
+    CHECK(plan::predict(work, machine, {.chunk_experts = 2e9}, {}).first_token_seconds ==
+          doctest::Approx(prompt + 1));
   }
   SUBCASE("a full cache evicts 64 tokens at a time, and each 64 tokens are a step") {
     plan::Work evicting = work;
     evicting.kv_capacity = 640;  // one step of 128 tokens, six of 64
-    CHECK(plan::predict(evicting, machine, {90e9, 90e9}, {}).first_token_seconds ==
+    CHECK(plan::predict(evicting, machine, {.always = 90e9}, {}).first_token_seconds ==
           doctest::Approx(7 * 45 + q4_head));
     CHECK(plan::predict(evicting, machine, {}, {}).decode ==
           doctest::Approx(1 / (q4_token + q6_token + 2.0 * 640 * 1024 * 2 / 10e9)));
@@ -149,7 +154,8 @@ TEST_CASE("what is foretold is the sum of the times of its parts") {
     const plan::Speed after = plan::predict(work, machine, {}, {});
     CHECK(after.decode == doctest::Approx(1.25 * before.decode));
     CHECK(after.prefill == doctest::Approx(0.5 * before.prefill));
-    CHECK(plan::predict(work, machine, {3e9, 3e9}, {}).decode == doctest::Approx(2e9 / 3e9));  // of the disk
+    CHECK(plan::predict(work, machine, {.always = 3e9}, {}).decode ==
+          doctest::Approx(2e9 / 3e9));  // of the disk
   }
   SUBCASE("only the memory's rate is known") {
     const plan::Speed speed = plan::predict(work, {.read_bytes = 50e9}, {}, {1, 512});
