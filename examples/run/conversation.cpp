@@ -67,7 +67,11 @@ void Conversation::set_thinking(std::optional<bool> thinking) {
   chat_.set_renderer(format_.renderer());
 }
 
-void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_of(messages())); }
+/// Tokens of a first message that got no answer are not saved: without messages they would be plain text.
+void Conversation::save(const Answerer& answerer) {
+  if (messages().empty()) saved_.session().rewind(0);
+  saved_.save(answerer, text_of(messages()));
+}
 
 int Conversation::say(std::string text, Answerer& answerer) {
   return chat_.with_message({"user", std::move(text)}, [&] { return answer(answerer); });

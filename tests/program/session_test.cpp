@@ -247,6 +247,24 @@ TEST_CASE("a conversation that waits for a question is saved when it is ended") 
   }
 }
 
+TEST_CASE("a conversation whose first message got no answer is saved, and another message begins it") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("chat");
+  const auto chat = [&](const char* n) {
+    return ProgramRun(MICA_PROGRAM, {"chat", "--chat-template", "chatml", "-n", n, "--session", file})
+        .input("Hello there\n")
+        .run();
+  };
+  const Ran none = chat("0");
+  CHECK(none.code == 0);
+  CHECK(has(none.err, "no token was sampled"));
+  REQUIRE(std::filesystem::exists(file));
+  const Ran first = chat("3"), second = chat("3");
+  CHECK_MESSAGE(first.code == 0, first.err);
+  CHECK_FALSE(first.out.empty());
+  CHECK(has(second.err, "messages so far: 2"));
+}
+
 TEST_CASE("a hang-up that is ignored from the beginning, as under nohup, ends nothing") {
   const TemporaryFolder folder;
   const std::string file = folder.path("story");
