@@ -37,7 +37,7 @@ std::string hollow_file(const TemporaryFolder& folder, std::string_view shape) {
 }  // namespace
 
 TEST_CASE(
-    "runs of small shapes take what was planned: within 2 per cent, or 2 MiB of what no allocator sees") {
+    "runs of small shapes take what was planned: within 2 per cent, or 2.5 MiB of what no allocator sees") {
   if (sanitized) return;  // whose memory would be measured
   const TemporaryFolder folder;
   const std::string file = folder.path("model.gguf");
@@ -56,7 +56,7 @@ TEST_CASE(
     const double off = static_cast<double>(planned) - static_cast<double>(peak(run[0]));
     CAPTURE(planned);
     CAPTURE(off);
-    CHECK(std::abs(off) <= std::max(0.02 * static_cast<double>(planned), 2.0 * 1048576));
+    CHECK(std::abs(off) <= std::max(0.02 * static_cast<double>(planned), 2.5 * 1048576));
   }
 }
 
