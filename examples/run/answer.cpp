@@ -64,6 +64,17 @@ sample::Standard<> Answerer::make_sampler(const AnswerOptions& options, Model& m
       model.config().n_vocab);
 }
 
+/// The session will be saved after a halted step: its file is as large as the cache.
+void Answerer::announce_ending() {
+  MemoryWatch* const watch = model_.memory_watch();
+  if (watch == nullptr || verb_.session.empty()) return;
+  constexpr std::uint64_t bytes_per_microsecond = 200;
+  constexpr std::chrono::microseconds begin(50'000);
+  const budget::Ledger& ledger = model_.ledger();
+  const std::uint64_t bytes = ledger.used(budget::Account::kv) + ledger.used(budget::Account::state);
+  watch->set_ending(begin + std::chrono::microseconds(bytes / bytes_per_microsecond), bytes);
+}
+
 std::size_t Answerer::keep_first() const noexcept {
   if (generate_.on_full != OnFull::shift) return 0;
   const std::size_t bos = model_.tokenizer().vocabulary().add_bos() ? 1 : 0;
@@ -105,6 +116,7 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
   if (reads_only_) return read_only(session, prompt);
   generate_.between_steps = [&] {
     if (governor_ != nullptr) static_cast<void>((*governor_)());
+    announce_ending();
     show_reading(std::max(session.tokens().size(), before) - before);
   };
   constraint::Any constraint = continued_ ? *std::exchange(continued_, std::nullopt) : constraint_;

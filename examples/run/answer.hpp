@@ -94,6 +94,7 @@ class Answerer {
 
  private:
   [[nodiscard]] static sample::Standard<> make_sampler(const AnswerOptions& options, Model& model);
+  void announce_ending();
   void read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
   [[nodiscard]] std::string continue_text() const;
   void check_room(const Session<AnyModel>& session, std::size_t prompt);

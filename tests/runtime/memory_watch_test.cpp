@@ -84,6 +84,30 @@ TEST_CASE("a watch: nothing, weights at once where others come fast, then the en
   CHECK(same_bits(plain.logits(), session.logits()));
 }
 
+TEST_CASE("a program that saves a file before it ends is halted earlier, by what others take meanwhile") {
+  const auto halted_at = [](std::chrono::milliseconds ending, std::uint64_t bytes) {
+    const MadeUpMachine machine;
+    Weights weights;
+    MemoryWatch watch({.root = machine.folder.path(""), .thread = false});
+    watch.attach(weights.model);
+    watch.set_ending(ending, bytes);
+    auto now = MemoryWatch::Clock::time_point{};
+    int left = 800;
+    for (; left > 0 && !watch.halted(); left -= 10) {  // 20 MiB within 100 ms
+      machine.leave(left);
+      watch.look(now += 50ms);
+    }
+    CHECK(watch.halted());
+    return left;
+  };
+  const int plain = halted_at(0ms, 0), slow = halted_at(1000ms, 0), large = halted_at(1000ms, 100 * mib);
+  CHECK(plain < 80);
+  CHECK(slow - plain >= 180);
+  CHECK(slow - plain <= 270);
+  CHECK(large - slow >= 80);
+  CHECK(large - slow <= 110);
+}
+
 TEST_CASE("a governed model with a watch: what comes before weights follows between two steps") {
   const MadeUpMachine machine;
   Weights weights;

@@ -143,6 +143,12 @@ class MemoryWatch {
     state_.halted = state_.hopeless = false;
     for (const Watched& watched : models_) watched.halt(watched.model, false);
   }
+  /// What the program does after a halted step, before its memory is free: halts come early enough for it.
+  /// time: how long that takes; bytes: memory that it takes, such as page cache of a file. From any thread.
+  void set_ending(std::chrono::microseconds time, std::uint64_t bytes) noexcept {
+    ending_us_.store(time.count(), std::memory_order_relaxed);
+    ending_bytes_.store(bytes, std::memory_order_relaxed);
+  }
   /// While a model is loaded: the bytes that its weights should leave to others.
   [[nodiscard]] std::uint64_t lacking() const noexcept { return lacking_.load(std::memory_order_relaxed); }
   /// `progress` with lacking(), which is asked after each part of a model that is read. The watch outlives
@@ -187,11 +193,13 @@ class MemoryWatch {
     state_.others_came = pressure->others > least_others_ + some_bytes;
     state_.hopeless = false;
     if (pressure->left < m.low && on_short_) on_short_();
-    if (pressure->left >= m.urgent || !state_.others_came) {
+    // Weights go before the program would have to end.
+    const std::uint64_t urgent = ending_us_.load() > 0 ? std::max(m.urgent, bytes_to_end()) : m.urgent;
+    if (pressure->left >= urgent || !state_.others_came) {
       lacking_.store(0, std::memory_order_relaxed);
       return pause_for(pressure->left - std::min(pressure->left, m.low));
     }
-    const std::uint64_t lacking = (m.low + m.high) / 2 - pressure->left;
+    const std::uint64_t lacking = std::max((m.low + m.high) / 2, urgent) - pressure->left;
     lacking_.store(lacking, std::memory_order_relaxed);
     if (yield(lacking) == 0 && is_hopeless(*pressure)) {
       state_.hopeless = true;
@@ -246,13 +254,18 @@ class MemoryWatch {
   [[nodiscard]] static std::chrono::milliseconds pause_for(std::uint64_t bytes) noexcept {
     return std::clamp(std::chrono::milliseconds(bytes / fastest), min_pause, max_pause);
   }
-  /// Whether the limit may be reached before a step has ended, if others go on as in the last window.
-  [[nodiscard]] bool is_hopeless(const budget::Pressure& pressure) const noexcept {
-    if (pressure.left < least_bytes) return true;
-    if (growth_.recent() < noise_bytes) return false;
-    const auto ending = layer_time() * 3 / 2 + min_ending;
+  /// The bytes that are taken until a halted program has ended, if others go on as in the last window; 0: they
+  /// take nothing.
+  [[nodiscard]] std::uint64_t bytes_to_end() const noexcept {
+    if (growth_.recent() < noise_bytes) return 0;
+    const auto ending = layer_time() * 3 / 2 + min_ending + std::chrono::microseconds(ending_us_.load());
     const double windows = std::chrono::duration<double>(ending) / growth_.window();
-    return static_cast<double>(pressure.left) < static_cast<double>(growth_.recent()) * windows + least_bytes;
+    const double taken = static_cast<double>(growth_.recent()) * windows;
+    return static_cast<std::uint64_t>(taken) + least_bytes + ending_bytes_.load();
+  }
+  /// Whether the limit may be reached before the program has ended.
+  [[nodiscard]] bool is_hopeless(const budget::Pressure& pressure) const noexcept {
+    return pressure.left < least_bytes || pressure.left < bytes_to_end();
   }
   void run() noexcept {
     sigset_t all;  // the program's own threads handle signals
@@ -278,6 +291,8 @@ class MemoryWatch {
   std::vector<Watched> models_;  // in the order in which they yield
   std::function<void()> on_short_;
   std::atomic<std::uint64_t> lacking_{0};
+  std::atomic<std::int64_t> ending_us_{0};
+  std::atomic<std::uint64_t> ending_bytes_{0};
   std::atomic<bool> stopped_{false}, told_{false};
   budget::detail::PressureEvents events_;
   std::thread thread_;  // last: it uses the others
