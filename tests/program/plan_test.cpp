@@ -37,7 +37,7 @@ std::string hollow_file(const TemporaryFolder& folder, std::string_view shape) {
 }  // namespace
 
 TEST_CASE(
-    "runs of small shapes take what was planned: within 2 per cent, or 2.5 MiB of what no allocator sees") {
+    "runs of small shapes take what was planned: within 2 per cent, or 2 MiB of what no allocator sees") {
   if (sanitized) return;  // whose memory would be measured
   const TemporaryFolder folder;
   const std::string file = folder.path("model.gguf");
@@ -52,11 +52,16 @@ TEST_CASE(
     CAPTURE(flags.empty() ? std::string() : flags.back());
     const Words model = Words{file, "-c", "512", "-t", "2"} + flags;
     const std::uint64_t planned = peak(json_of(mica(Words{"plan", "--json"} + model)));
-    const Json run = json_of(mica(Words{"bench", "-p", "512", "-n", "0", "-r", "1", "-o", "json"} + model));
-    const double off = static_cast<double>(planned) - static_cast<double>(peak(run[0]));
+    // A busy system takes pages of the program back, so the largest of some runs counts.
+    std::uint64_t measured = 0;
+    for (int round = 0; round < 3; ++round) {
+      const Words bench = {"bench", "-p", "512", "-n", "0", "-r", "1", "-o", "json"};
+      measured = std::max(measured, peak(json_of(mica(bench + model))[0]));
+    }
+    const double off = static_cast<double>(planned) - static_cast<double>(measured);
     CAPTURE(planned);
     CAPTURE(off);
-    CHECK(std::abs(off) <= std::max(0.02 * static_cast<double>(planned), 2.5 * 1048576));
+    CHECK(std::abs(off) <= std::max(0.02 * static_cast<double>(planned), 2.0 * 1048576));
   }
 }
 

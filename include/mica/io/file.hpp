@@ -78,8 +78,8 @@ class File {
 #endif
   }
 
-  /// Whether the system reads ahead of read_at(). It does at first, so that the page cache also has pages
-  /// that nobody has read.
+  /// Whether the system reads ahead of read_at(), as it does by default. The page cache then has more pages
+  /// than were read.
   void read_ahead([[maybe_unused]] bool ahead) const noexcept {
 #ifdef POSIX_FADV_RANDOM
     static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, ahead ? POSIX_FADV_NORMAL : POSIX_FADV_RANDOM));

@@ -58,7 +58,8 @@ concept StepModel = SequenceStore<M> &&
 };
 
 // clang-format on
-/// Whether a model takes drafts back at no cost: a model with a recurrent state needs takes_drafts() to say so.
+/// Whether a model takes drafts back without a step of its own: one with a recurrent state needs
+/// takes_drafts() to say so.
 template <StepModel M>
 [[nodiscard]] bool takes_drafts(const M& model) noexcept {
   if constexpr (requires {

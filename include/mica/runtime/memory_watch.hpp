@@ -193,15 +193,15 @@ class MemoryWatch {
     state_.others_came = pressure->others > least_others_ + some_bytes;
     state_.hopeless = false;
     if (pressure->left < m.low && on_short_) on_short_();
-    // Weights go before the program would have to end.
-    const std::uint64_t urgent = ending_us_.load() > 0 ? std::max(m.urgent, bytes_to_end()) : m.urgent;
+    // Weights go before a program with an ending would have to end.
+    const std::uint64_t end = bytes_to_end(), urgent = has_ending() ? std::max(m.urgent, end) : m.urgent;
     if (pressure->left >= urgent || !state_.others_came) {
       lacking_.store(0, std::memory_order_relaxed);
       return pause_for(pressure->left - std::min(pressure->left, m.low));
     }
     const std::uint64_t lacking = std::max((m.low + m.high) / 2, urgent) - pressure->left;
     lacking_.store(lacking, std::memory_order_relaxed);
-    if (yield(lacking) == 0 && is_hopeless(*pressure)) {
+    if (yield(lacking) == 0 && pressure->left < std::max(end, least_bytes)) {
       state_.hopeless = true;
       for (const Watched& watched : models_) watched.halt(watched.model, true);
       if (!models_.empty() && !std::exchange(state_.halted, true) && options_.on_halt) options_.on_halt();
@@ -254,18 +254,16 @@ class MemoryWatch {
   [[nodiscard]] static std::chrono::milliseconds pause_for(std::uint64_t bytes) noexcept {
     return std::clamp(std::chrono::milliseconds(bytes / fastest), min_pause, max_pause);
   }
-  /// The bytes that are taken until a halted program has ended, if others go on as in the last window; 0: they
-  /// take nothing.
+  [[nodiscard]] bool has_ending() const noexcept { return ending_us_.load(std::memory_order_relaxed) > 0; }
+  /// Bytes that have to be left when a model is halted: what is taken until the program has ended, if others
+  /// go on as in the last window. 0: they take nothing.
   [[nodiscard]] std::uint64_t bytes_to_end() const noexcept {
     if (growth_.recent() < noise_bytes) return 0;
-    const auto ending = layer_time() * 3 / 2 + min_ending + std::chrono::microseconds(ending_us_.load());
-    const double windows = std::chrono::duration<double>(ending) / growth_.window();
+    const auto time = layer_time() * 3 / 2 + min_ending +
+                      std::chrono::microseconds(ending_us_.load(std::memory_order_relaxed));
+    const double windows = std::chrono::duration<double>(time) / growth_.window();
     const double taken = static_cast<double>(growth_.recent()) * windows;
-    return static_cast<std::uint64_t>(taken) + least_bytes + ending_bytes_.load();
-  }
-  /// Whether the limit may be reached before the program has ended.
-  [[nodiscard]] bool is_hopeless(const budget::Pressure& pressure) const noexcept {
-    return pressure.left < least_bytes || pressure.left < bytes_to_end();
+    return static_cast<std::uint64_t>(taken) + least_bytes + ending_bytes_.load(std::memory_order_relaxed);
   }
   void run() noexcept {
     sigset_t all;  // the program's own threads handle signals
