@@ -68,11 +68,9 @@ sample::Standard<> Answerer::make_sampler(const AnswerOptions& options, Model& m
 void Answerer::announce_ending() {
   MemoryWatch* const watch = model_.memory_watch();
   if (watch == nullptr || verb_.session.empty()) return;
-  constexpr std::uint64_t bytes_per_microsecond = 200;
-  constexpr std::chrono::microseconds begin(50'000);
   const budget::Ledger& ledger = model_.ledger();
   const std::uint64_t bytes = ledger.used(budget::Account::kv) + ledger.used(budget::Account::state);
-  watch->set_ending(begin + std::chrono::microseconds(bytes / bytes_per_microsecond), bytes);
+  watch->set_ending(save_time(bytes), bytes);
 }
 
 std::size_t Answerer::keep_first() const noexcept {
@@ -125,7 +123,11 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
                           on_text);
   };
   try {
-    result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
+    if (AnyModel* const head = model_.mtp_head()) {
+      if (!mtp_) mtp_.emplace(session, *head, MtpOptions{.drafts = verb_.mtp});
+      mtp_->set_session(session);
+    }
+    result_ = mtp_ ? write(*mtp_) : draft_ ? write(draft_->drafter()) : write(drafter_);
   } catch (...) {
     end_thoughts();
     throw;
@@ -185,8 +187,10 @@ void Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> pr
   const std::size_t now = prompt.size() - (verb_.session.empty() ? 0 : 1);
   const Stopwatch reading;
   const auto status =
-      session.feed_rows(prompt.first(now), generate_.cancel,
-                        [&](std::size_t first, std::size_t count) { show_reading(first + count - before); });
+      session.feed_rows(prompt.first(now), generate_.cancel, [&](std::size_t first, std::size_t count) {
+        announce_ending();
+        show_reading(first + count - before);
+      });
   MICA_CHECK(status != model::StepStatus::read_failed && status != model::StepStatus::write_failed, failed,
              model::text(status));
   result_.timings.prompt = {now, reading.seconds()};

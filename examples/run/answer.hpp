@@ -11,6 +11,7 @@
 #include "mica/constraint/any.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/governed.hpp"
+#include "mica/runtime/mtp_drafter.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/sample/standard.hpp"
@@ -109,13 +110,16 @@ class Answerer {
   /// Adds what happened since the last piece; the first one ends the prompt.
   const Costs& count();
   [[nodiscard]] std::string json_object() const;
-  [[nodiscard]] bool guesses() const noexcept { return draft_ != nullptr || drafter_.max_drafts() > 0; }
+  [[nodiscard]] bool guesses() const noexcept {
+    return draft_ != nullptr || drafter_.max_drafts() > 0 || mtp_.has_value();
+  }
 
   const AnswerVerb& verb_;
   Model& model_;
   sample::Standard<> sampler_;
   Ngram drafter_;
   Draft* draft_;
+  std::optional<MtpDrafter<AnyModel>> mtp_;     // once there is a session
   constraint::Any constraint_;                  // of an answer at its beginning
   std::string thoughts_end_;                    // the mark behind which it begins; empty: at once
   std::optional<constraint::Any> continued_;    // of the next one

@@ -5,6 +5,7 @@
 #include "console.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/runtime/mtp_drafter.hpp"
 #include "mica/sample/stages.hpp"
 #include "mica_tools/chat/chat_style.hpp"
 #include "mica_tools/pace/pacer.hpp"
@@ -17,10 +18,11 @@
 namespace mica::program {
 namespace {
 
-/// ngram[:N[,K]]; empty: no drafts. Raises ErrorCode::usage for anything else.
-NgramOptions drafts_of(std::string_view how) {
-  NgramOptions options;
-  if (how.empty()) options.drafts = 0;
+/// ngram[:N[,K]] or mtp[:K]; empty: no drafts. Raises ErrorCode::usage for anything else.
+void read_speculation(std::string_view how, NgramOptions& ngram, std::size_t& mtp) {
+  ngram = {};
+  mtp = 0;
+  if (!how.starts_with("ngram")) ngram.drafts = 0;
   std::string_view rest = how;
   const auto number = [&rest](char before, std::size_t& out) {
     if (rest.empty() || rest.front() != before) return;
@@ -30,13 +32,18 @@ NgramOptions drafts_of(std::string_view how) {
   };
   if (rest.starts_with("ngram")) {
     rest.remove_prefix(5);
-    number(':', options.n);
-    if (rest.size() < how.size() - 5) number(',', options.drafts);
+    number(':', ngram.n);
+    if (rest.size() < how.size() - 5) number(',', ngram.drafts);
+  } else if (rest.starts_with("mtp")) {
+    rest.remove_prefix(3);
+    mtp = MtpOptions{}.drafts;
+    number(':', mtp);
+    MICA_CHECK(mtp >= 1 && mtp <= draft_limit, usage, "found '", escaped(how),
+               "', allowed: mtp:K with K from 1 to ", draft_limit);
   }
   if (!rest.empty())
-    raise(ErrorCode::usage, "found '", escaped(how), "', allowed: ngram, ngram:N, ngram:N,K");
-  static_cast<void>(Ngram(options));
-  return options;
+    raise(ErrorCode::usage, "found '", escaped(how), "', allowed: ngram, ngram:N, ngram:N,K, mtp, mtp:K");
+  static_cast<void>(Ngram(ngram));
 }
 
 }  // namespace
@@ -165,9 +172,10 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.number("--keep", keep, {-1, 1 << 30}, "first tokens that a shift keeps; -1: all of the first prompt");
   flags
       .checked("--speculate", speculate, "HOW",
-               "draft tokens and check them in one step: ngram[:N,K]; the answer stays the same",
-               [this](const std::string& how, const std::string&) { drafts = drafts_of(how); })
-      .likens({"ngram"});
+               "draft tokens and check them in one step: ngram[:N,K] from the text so far, mtp[:K] by the "
+               "model's own head; the answer stays the same",
+               [this](const std::string& how, const std::string&) { read_speculation(how, drafts, mtp); })
+      .likens({"ngram", "mtp"});
   flags
       .text("-md,--draft,--model-draft", draft, "FILE",
             "a smaller model with the same vocabulary drafts tokens, and one step checks them; the answer "
@@ -224,7 +232,8 @@ void AnswerVerb::add_session(Flags& flags) {
 OpenOptions open_options(const AnswerVerb& verb) {
   const RunningOptions& running = verb;
   OpenOptions open = open_options(running);
-  open.logits_rows = 1 + (verb.draft.empty() ? verb.drafts.drafts : verb.draft_max);
+  open.mtp = verb.mtp != 0;
+  open.logits_rows = 1 + (verb.draft.empty() ? std::max(verb.drafts.drafts, verb.mtp) : verb.draft_max);
   open.drafts = open.logits_rows > 1;
   return open;
 }

@@ -47,8 +47,9 @@ struct AnswerOptions {
   std::string stages, stage_letters;  // the order of stages; empty: the standard one
   OnFull on_full = OnFull::stop;
   std::int64_t keep = 0;             // first tokens that a shift keeps; negative: the whole prompt
-  std::string speculate;             // "ngram:3,4", empty
+  std::string speculate;             // "ngram:3,4", "mtp:3", empty
   NgramOptions drafts{.drafts = 0};  // the same as numbers
+  std::size_t mtp = 0;               // drafts of the model's own head; 0: none
   std::string draft;                 // the file of a model that drafts, empty
   bool draft_answers = false;        // the model of --draft answers by itself
   std::size_t draft_max = 8;         // maximum of drafts per step

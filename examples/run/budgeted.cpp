@@ -111,6 +111,7 @@ plan::Question question_of(const OpenOptions& open) {
                     .log = {}};
   question.choice = open.choice;
   question.sequences = open.sequences;
+  question.mtp = open.mtp;
   question.threads = open.threads == 0 ? budget::cpu_limits().threads() : open.threads;
   return question;
 }

@@ -12,6 +12,7 @@
 #include "mica/arch/gpt_oss.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/arch/mtp.hpp"
 #include "mica/arch/qwen.hpp"
 #include "mica/arch/qwen_delta_net.hpp"
 #include "mica/arch/read_experts.hpp"

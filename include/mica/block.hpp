@@ -15,6 +15,7 @@
 #include "mica/block/layer.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/lists.hpp"
+#include "mica/block/mtp_input.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/output_scale.hpp"
 #include "mica/block/per_layer.hpp"

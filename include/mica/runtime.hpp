@@ -16,6 +16,7 @@
 #include "mica/runtime/idle_sessions.hpp"
 #include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/model_drafter.hpp"
+#include "mica/runtime/mtp_drafter.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/runtime/open_options.hpp"

@@ -8,12 +8,14 @@
 #include "mica/arch/lists.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"
+#include "mica/runtime/mtp_drafter.hpp"
 #include "mica_tools/convert/conversion.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace mica::test::hf_models_test {
 namespace {
@@ -121,6 +123,52 @@ TEST_CASE("a model that also sees converts by its text part, and the rest is lis
     CHECK(conversion.skipped().size() == 5);
     CHECK(conversion.tensors().size() == convert::Conversion::open(plain.write()).tensors().size());
   }
+}
+
+TEST_CASE("a head for multi-token prediction becomes the layer behind the others, and runs") {
+  std::ifstream in(std::string(MICA_SOURCE) + "/tests/convert/hf_models.json");
+  const json models = json::parse(in);
+  HfFolder folder;
+  folder.config = models["qwen3_5"]["config"];
+  add_tensors(models["qwen3_5"]["tensors"], folder);
+  const std::uint64_t layers = folder.config["num_hidden_layers"], width = folder.config["hidden_size"];
+  std::string attends;  // "model.layers.3."
+  for (const auto& [name, tensor] : folder.tensors) {
+    const std::size_t at = name.find("self_attn.q_proj");
+    if (at != name.npos) attends = name.substr(0, at);
+  }
+  REQUIRE(!attends.empty());
+  const StoredTensors trunk = folder.tensors;
+  for (const auto& [name, tensor] : trunk) {
+    if (name.starts_with(attends)) folder.tensors["mtp.layers.0." + name.substr(attends.size())] = tensor;
+  }
+  folder.tensors["mtp.fc.weight"] = numbered("F32", {width, 2 * width});
+  for (const char* name : {"mtp.norm", "mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden"})
+    folder.tensors[std::string(name) + ".weight"] = numbered("F32", {width});
+  const std::string path = folder.path("out.gguf");
+  const auto conversion = convert::Conversion::open(folder.write());
+  CHECK(conversion.skipped().empty());
+  conversion.write(path);
+  const gguf::Document document = gguf::open(path);
+  CHECK(arch::mtp_layers(document) == 1);
+  const std::string head = join("blk.", layers, ".");
+  for (const char* part : {"attn_q.weight", "post_attention_norm.weight", "nextn.eh_proj.weight"})
+    CHECK_MESSAGE(document.find(head + part) != nullptr, part);
+  const gguf::TensorInfo& norm = document.tensor(head + "nextn.enorm.weight");
+  std::vector<float> values(width), expected(width);
+  document.read(norm, writable_bytes_of(values.data(), values.size()));
+  std::memcpy(expected.data(), folder.tensors["mtp.pre_fc_norm_embedding.weight"].bytes.data(),
+              width * sizeof(float));
+  for (std::uint64_t i = 0; i < width; ++i) CHECK(values[i] == expected[i] + 1);
+  exec::Inline executor;
+  Model model(document, executor, {.n_ctx = 64, .chunk = 16, .drafts = true, .log = {}}),
+      its_head(document, executor, {.n_ctx = 64, .chunk = 8, .mtp = true, .log = {}});
+  Session session(model);
+  MtpDrafter drafter(session, its_head, {.drafts = 2});
+  const std::vector<TokenId> ids = {1, 2, 3, 4, 5};
+  REQUIRE(session.feed(ids) == model::StepStatus::ok);
+  std::vector<TokenId> drafts(2);
+  CHECK(drafter.draft(session.tokens(), 6, drafts) == 2);
 }
 
 }  // namespace mica::test::hf_models_test

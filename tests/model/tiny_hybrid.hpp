@@ -29,6 +29,7 @@ struct HybridRecipe {
   std::size_t experts = 0;  // 0: dense
   std::size_t used = 2;
   std::size_t shared_ff_width = 0;
+  bool mtp = false;            // with a head for multi-token prediction; the trunk's numbers are the same
   bool fused_experts = false;  // gate and up of an expert in one tensor; the same numbers
   std::size_t n_vocab = 67;
   std::size_t n_ctx = 700;
@@ -67,7 +68,9 @@ class TinyHybrid {
   [[nodiscard]] const HybridRecipe& recipe() const { return r_; }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
   [[nodiscard]] const gguf::Document& document() const { return document_; }
-  [[nodiscard]] bool attends(std::size_t layer) const { return (layer + 1) % r_.interval == 0; }
+  [[nodiscard]] bool attends(std::size_t layer) const {
+    return (layer + 1) % r_.interval == 0 || layer == r_.layers;  // or it is the head
+  }
   /// Numbers of the recurrent state of all layers.
   [[nodiscard]] std::size_t state_floats() const {
     std::size_t floats = 0;
@@ -82,6 +85,7 @@ class TinyHybrid {
 
   void write_keys(gguf::Writer& writer) const;
   void write_mixer(std::size_t layer);
+  void write_mtp();
   void write_feed_forward(std::size_t layer);
   std::vector<std::byte> write();
 
@@ -128,7 +132,8 @@ inline void TinyHybrid::write_keys(gguf::Writer& writer) const {
     writer.set(arch + "." + std::string(key), static_cast<std::uint32_t>(value));
   };
   writer.set("general.architecture", arch);
-  number("block_count", r_.layers);
+  number("block_count", r_.layers + (r_.mtp ? 1 : 0));
+  if (r_.mtp) number("nextn_predict_layers", 1);
   number("context_length", r_.n_ctx);
   number("embedding_length", r_.width);
   number("feed_forward_length", r_.ff_width);
@@ -199,6 +204,16 @@ inline void TinyHybrid::write_feed_forward(std::size_t i) {
   matrix(name("ffn_gate_inp_shexp"), 1, r_.width);
 }
 
+inline void TinyHybrid::write_mtp() {
+  const auto name = [this](std::string_view part) { return arch::tensor_names::layer(r_.layers, part); };
+  write_mixer(r_.layers);
+  write_feed_forward(r_.layers);
+  vector(name("nextn.enorm"), {r_.width}, 1);
+  vector(name("nextn.hnorm"), {r_.width}, 1);
+  matrix(name("nextn.eh_proj"), r_.width, 2 * r_.width);
+  vector(name("nextn.shared_head_norm"), {r_.width}, 1);
+}
+
 inline std::vector<std::byte> TinyHybrid::write() {
   write_keys(writer_);
   matrix("token_embd.weight", r_.n_vocab, r_.width);
@@ -208,6 +223,7 @@ inline std::vector<std::byte> TinyHybrid::write() {
   }
   vector("output_norm.weight", {r_.width}, 1);
   matrix("output.weight", r_.n_vocab, r_.width);
+  if (r_.mtp) write_mtp();
   if (r_.edit) r_.edit(writer_);
   return writer_.bytes();
 }

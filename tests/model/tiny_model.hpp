@@ -38,6 +38,7 @@ struct Recipe {
   std::size_t n_ctx = 700;
   format::Id format = format::F32::id;  // of every matrix
   bool tied = false;
+  bool mtp = false;  // with a head for multi-token prediction; the trunk's numbers are the same
   std::uint64_t seed = 1;
   std::set<std::string> without = {};            // keys and tensors to leave out
   std::function<void(gguf::Writer&)> edit = {};  // the last word: set() replaces a key
@@ -147,7 +148,8 @@ inline void TinyModel::write_keys(const Recipe& r, gguf::Writer& writer) {
   };
   if (!r.without.contains("general.architecture")) writer.set("general.architecture", "llama");
   writer.set("general.name", "tiny");
-  number("llama.block_count", r.layers);
+  number("llama.block_count", r.layers + (r.mtp ? 1 : 0));
+  if (r.mtp) number("llama.nextn_predict_layers", 1);
   number("llama.context_length", r.n_ctx);
   number("llama.embedding_length", r.width);
   number("llama.feed_forward_length", r.ff_width);
@@ -179,7 +181,7 @@ inline std::vector<std::byte> TinyModel::write(const Recipe& r) {
       writer.add(name, format::F32::id, {r.width}, std::span<const std::byte>(data.back()));
   };
   matrix("token_embd.weight", r.n_vocab, r.width);
-  for (std::size_t i = 0; i < r.layers; ++i) {
+  const auto layer = [&](std::size_t i) {
     const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
     const std::size_t q = r.heads * r.head_dim, kv = r.kv_heads * r.head_dim;
     vector(name("attn_norm"));
@@ -191,9 +193,18 @@ inline std::vector<std::byte> TinyModel::write(const Recipe& r) {
     matrix(name("ffn_gate"), r.ff_width, r.width);
     matrix(name("ffn_up"), r.ff_width, r.width);
     matrix(name("ffn_down"), r.width, r.ff_width);
-  }
+  };
+  for (std::size_t i = 0; i < r.layers; ++i) layer(i);
   vector("output_norm.weight");
   if (!r.tied) matrix("output.weight", r.n_vocab, r.width);
+  if (r.mtp) {
+    const auto name = [&](std::string_view part) { return arch::tensor_names::layer(r.layers, part); };
+    layer(r.layers);
+    vector(name("nextn.enorm"));
+    vector(name("nextn.hnorm"));
+    matrix(name("nextn.eh_proj"), r.width, 2 * r.width);
+    vector(name("nextn.shared_head_norm"));
+  }
   if (r.edit) r.edit(writer);
   return writer.bytes();
 }

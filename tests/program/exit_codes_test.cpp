@@ -153,13 +153,21 @@ TEST_CASE("usage errors end with 2, on stderr alone, with a suggestion where one
   CHECK(has(flag.err, "Did you mean --temperature?"));
   CHECK(mica({"complete", "x.gguf", "--top-k", "many"}).code == 2);
   CHECK(mica({"complete", "x.gguf", "word", "--prompt", "twice"}).code == 2);
-  for (const char* how :
-       {"oracle", "ngram:", "ngram:x", "ngram:3,", "ngram:3,4,5", "ngram,4", "ngram:0", "ngram:3,99"}) {
+  for (const char* how : {"oracle", "ngram:", "ngram:x", "ngram:3,", "ngram:3,4,5", "ngram,4", "ngram:0",
+                          "ngram:3,99", "mtp:", "mtp:0", "mtp:65", "mtp3"}) {
     const Ran ran = mica({"complete", "x.gguf", "--speculate", how});
     CAPTURE(how);
     CHECK(ran.code == 2);
     CHECK(has(ran.err, "--speculate"));
   }
+}
+
+TEST_CASE("a file without a head for multi-token prediction is refused by its key") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Ran ran = mica({"complete", model, "x", "--speculate", "mtp"});
+  CHECK(ran.code != 0);
+  CHECK(has(ran.err, "nextn_predict_layers"));
 }
 
 TEST_CASE("a missing file ends with 3 and the nearest name") {

@@ -78,6 +78,30 @@ TEST_CASE("what cannot be made is refused with what can") {
   CHECK(folder.entries() == 0);
 }
 
+TEST_CASE("a head for multi-token prediction drafts, and the text is the same") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("mtp.gguf");
+  const Ran made =
+      mica({"synth", "stories-15m", "Q8_0", path, "--layers", "2", "--vocab", "400", "--mtp", "-q"});
+  REQUIRE_MESSAGE(made.code == 0, made.err);
+  CHECK(gguf::open(path).contains("blk.2.nextn.eh_proj.weight"));
+  const Words words{"complete", path, "Once", "-n", "30", "--seed", "1", "--ignore-eos", "-t", "1", "--json"};
+  const auto plain = nlohmann::json::parse(mica(words).out);
+  const auto guessed =
+      nlohmann::json::parse(mica(words + Words{"--speculate", "mtp:2", "--draft-min", "2"}).out);
+  CHECK(guessed["content"] == plain["content"]);
+  CHECK(guessed["timings"]["draft_n"] > 10);
+  const Words talk{
+      "chat",   path, "-n", "8",  "--temp",      "0", "-c", "256", "--ignore-eos", "--chat-template",
+      "chatml", "-t", "1",  "-q", "--no-history"};
+  const Ran chat = mica(talk, "hello\nyou\n");
+  CHECK(chat.code == 0);
+  CHECK(mica(talk + Words{"--speculate", "mtp", "--draft-min", "1"}, "hello\nyou\n").out == chat.out);
+  const Ran other = mica({"synth", "gemma3-1b", "Q8_0", path, "--mtp", "--dry-run"});
+  CHECK(other.code == 2);
+  CHECK(has(other.err, "gemma3"));
+}
+
 }  // namespace mica::test::synth_test
 
 #endif

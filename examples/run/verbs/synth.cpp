@@ -38,6 +38,7 @@ class Synth final : public Verb {
   bool dry_run = false;
   std::size_t threads = 0;
   arch::Counts counts;
+  bool mtp = false;
 
  private:
   void declare(Flags& flags) override {
@@ -53,6 +54,7 @@ class Synth final : public Verb {
     flags.number("--layers", counts.layers, fewer, "layers of the file; 0: those of the shape");
     flags.number("--experts", counts.experts, fewer, "experts of each layer; 0: those of the shape");
     flags.number("--vocab", counts.n_vocab, fewer, "entries of the vocabulary; 0: those of the shape");
+    flags.toggle("--mtp", mtp, "with a head for multi-token prediction (llama, qwen35 and qwen35moe)");
     add_threads(flags, threads, "Synth");
   }
 };
@@ -66,14 +68,18 @@ void check_count(std::string_view flag, std::size_t count, std::size_t min, std:
              ", allowed ", min, " to ", max);
 }
 
-arch::Shape shape_of(const std::string& word, const arch::Counts& counts) {
+arch::Shape shape_of(const std::string& word, const arch::Counts& counts, bool mtp) {
   const auto shape = arch::find_shape(word);
   if (!shape) refuse_unknown("synth: unknown shape", word, arch::shapes, arch::shape_names());
   check_count("--layers", counts.layers, std::max({shape->interval, shape->window_interval, std::size_t{1}}),
               shape->layers, *shape);
   check_count("--experts", counts.experts, shape->experts_used, shape->experts, *shape);
   check_count("--vocab", counts.n_vocab, quantize::min_vocabulary, shape->n_vocab, *shape);
-  return arch::with_counts(*shape, counts);
+  arch::Shape out = arch::with_counts(*shape, counts);
+  MICA_CHECK(!mtp || arch::has_mtp(out.arch), usage, "synth: --mtp: ", out.name, " is of the family ",
+             out.arch, "; its files have no head for multi-token prediction");
+  out.mtp_layers = mtp ? 1 : 0;
+  return out;
 }
 
 quantize::Recipe recipe_of(const std::string& word) {
@@ -105,7 +111,7 @@ int Synth::run() {
   MICA_CHECK(
       words.size() >= needed && words.size() <= 3, usage,
       "synth: needed: SHAPE TYPE OUT, such as llama-8b Q4_K_M llama-8b.gguf. Shapes: ", arch::shape_names());
-  const arch::Shape shape = shape_of(words[0], counts);
+  const arch::Shape shape = shape_of(words[0], counts, mtp);
   const quantize::SyntheticModel model(shape, recipe_of(words[1]));
   if (dry_run) {
     print(json ? join("{", facts_json(shape, model), "}\n") : facts_text(shape, model) + "\n");

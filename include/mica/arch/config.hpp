@@ -30,6 +30,8 @@ struct Config {
   Layer begin;                    // blocks that run once, before the layers
   std::vector<Layer> layers;      // in the order in which they run
   Layer end;                      // blocks that run once, after them
+  std::size_t first_layer = 0;    // number of layers[0] in the names of tensors
+  bool mtp = false;               // a head for multi-token prediction (arch/mtp.hpp)
 
   float embedding_scale = 1;  // of token embeddings
   float residual_scale = 1;   // of what a block adds to the residual stream

@@ -6,6 +6,7 @@
 
 #include "mica/arch/concept.hpp"
 #include "mica/arch/read_experts.hpp"
+#include "mica/block/mtp_input.hpp"
 
 #include <cmath>
 
@@ -16,7 +17,7 @@ namespace mica::arch {
 struct Llama {
   // Required by Arch
   static constexpr std::string_view name = "llama";
-  using Blocks = TypeList<block::Attention, block::DenseFeedForward, block::Experts>;
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward, block::Experts, block::MtpInput>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);

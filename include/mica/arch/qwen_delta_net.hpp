@@ -8,6 +8,7 @@
 #include "mica/arch/concept.hpp"
 #include "mica/arch/read_experts.hpp"
 #include "mica/block/delta_net.hpp"
+#include "mica/block/mtp_input.hpp"
 #include "mica/kernel/recurrent.hpp"
 
 #include <cstddef>
@@ -75,7 +76,8 @@ inline void add_gated_experts(const KeyReader& keys, Config& config) {
 struct Qwen3Next {
   // Required by Arch
   static constexpr std::string_view name = "qwen3next";
-  using Blocks = TypeList<block::Attention, block::DeltaNet, block::DenseFeedForward, block::Experts>;
+  using Blocks =
+      TypeList<block::Attention, block::DeltaNet, block::DenseFeedForward, block::Experts, block::MtpInput>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
@@ -90,12 +92,11 @@ struct Qwen3Next {
   }
 };
 
-/// Rotation has sections for image positions, which are all alike for text. Blocks for multi-token prediction
-/// are left out.
+/// Rotation has sections for image positions, which are all alike for text.
 struct Qwen35 {
   // Required by Arch
   static constexpr std::string_view name = "qwen35";
-  using Blocks = TypeList<block::Attention, block::DeltaNet, block::DenseFeedForward>;
+  using Blocks = TypeList<block::Attention, block::DeltaNet, block::DenseFeedForward, block::MtpInput>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     return read_delta_net_model(KeyReader(document, name), name);
@@ -106,7 +107,7 @@ struct Qwen35 {
 struct Qwen35Moe {
   // Required by Arch
   static constexpr std::string_view name = "qwen35moe";
-  using Blocks = TypeList<block::Attention, block::DeltaNet, block::Experts>;
+  using Blocks = TypeList<block::Attention, block::DeltaNet, block::Experts, block::MtpInput>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);

@@ -117,10 +117,15 @@ class KeyReader {
   std::string prefix_;
 };
 
-/// Layers of the trunk: blocks that predict further tokens come after them and are not run.
+/// Layers behind the trunk, heads for multi-token prediction (arch/mtp.hpp).
+[[nodiscard]] inline std::size_t read_mtp_layer_count(const KeyReader& keys) {
+  const std::size_t all = keys.count("block_count", 1, max_layers);
+  return keys.count_or("nextn_predict_layers", 0, all - 1, 0);
+}
+
+/// Layers of the trunk.
 [[nodiscard]] inline std::size_t read_layer_count(const KeyReader& keys) {
-  const std::size_t n = keys.count("block_count", 1, max_layers);
-  return n - keys.count_or("nextn_predict_layers", 0, n - 1, 0);
+  return keys.count("block_count", 1, max_layers) - read_mtp_layer_count(keys);
 }
 
 /// Numbers of attention heads and their width in one layer. `suffix` chooses the keys of window layers,

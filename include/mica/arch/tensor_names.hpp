@@ -11,10 +11,11 @@
 
 namespace mica::arch::tensor_names {
 
-inline constexpr std::string_view token_embd = "token_embd.weight";    // (n_vocab, width)
-inline constexpr std::string_view output_norm = "output_norm.weight";  // (width)
-inline constexpr std::string_view output = "output.weight";            // (n_vocab, width); absent: tied
-inline constexpr std::string_view rope_freqs = "rope_freqs.weight";    // (dims / 2)
+inline constexpr std::string_view token_embd = "token_embd.weight";     // (n_vocab, width)
+inline constexpr std::string_view output_norm = "output_norm.weight";   // (width)
+inline constexpr std::string_view output = "output.weight";             // (n_vocab, width); absent: tied
+inline constexpr std::string_view mtp_norm = "nextn.shared_head_norm";  // of a head's layer, (width)
+inline constexpr std::string_view rope_freqs = "rope_freqs.weight";     // (dims / 2)
 
 inline constexpr std::string_view rope_factors_long = "rope_factors_long.weight";        // (dims / 2)
 inline constexpr std::string_view rope_factors_short = "rope_factors_short.weight";      // (dims / 2)

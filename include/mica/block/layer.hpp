@@ -58,6 +58,11 @@ class Layer {
   typename B::Config& add(typename B::Config config = {}) {
     return *blocks_.emplace_back(Entry::of<B>(std::move(config))).template config<B>();
   }
+  /// Adds a block before the others.
+  template <class B>
+  typename B::Config& add_first(typename B::Config config = {}) {
+    return *blocks_.insert(blocks_.begin(), Entry::of<B>(std::move(config)))->template config<B>();
+  }
   /// Puts a block in the place of another one, which the layer has.
   template <class Old, class New>
   typename New::Config& replace(typename New::Config config = {}) {

@@ -11,6 +11,7 @@
 #include "mica/block/experts.hpp"
 #include "mica/block/experts_beside_dense.hpp"
 #include "mica/block/laurel.hpp"
+#include "mica/block/mtp_input.hpp"
 #include "mica/block/output_scale.hpp"
 #include "mica/block/per_layer.hpp"
 
@@ -18,6 +19,6 @@ namespace mica::block {
 
 /// The blocks that models may have, if the program adds no block of its own.
 using All = TypeList<Attention, DeltaNet, DenseFeedForward, Experts, ExpertsBesideDense, LayerInputs,
-                     PerLayerEmbedding, AltUp, Laurel, OutputScale>;
+                     PerLayerEmbedding, AltUp, Laurel, OutputScale, MtpInput>;
 
 }  // namespace mica::block

@@ -12,6 +12,8 @@
 #include "mica/model/transformer.hpp"
 #include "mica/paging/any_pager.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <span>
 
 namespace mica::model {
@@ -21,6 +23,27 @@ template <class Family, Allocator A, Executor E, class Formats = format::All>
 using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                            WithEviction<kv::AnyEviction>, WithPager<paging::AnyPager<>>, WithAllocator<A>,
                            WithExecutor<E>, WithWeights<Formats>>;
+
+/// Tokens of a step of a head for multi-token prediction: its prompts are short, so that weights are read
+/// often.
+inline constexpr std::size_t mtp_chunk = 64;
+
+/// The options of the head of a model with these options. It keeps all tokens.
+[[nodiscard]] inline ModelOptions mtp_options(ModelOptions trunk) noexcept {
+  trunk.mtp = true;
+  trunk.chunk = std::min(trunk.chunk, mtp_chunk);
+  trunk.logits_rows = 1;
+  trunk.drafts = false;
+  return trunk;
+}
+/// And its policies: weights in memory, no eviction, no file of old tokens.
+[[nodiscard]] inline Choice mtp_choice(Choice trunk) noexcept {
+  trunk.weights = paging::Choice::resident;
+  trunk.weights_bytes = 0;
+  trunk.evict = {};
+  if (trunk.kv == kv::Choice::spilled) trunk.kv = kv::Choice::segmented;
+  return trunk;
+}
 
 /// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for recent tokens in an element
 /// that only old ones can have.

@@ -10,6 +10,7 @@
 
 #include "mica/alloc/concept.hpp"
 #include "mica/arch/concept.hpp"
+#include "mica/arch/mtp.hpp"
 #include "mica/base/bytes.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/linear.hpp"
@@ -52,6 +53,7 @@ struct ModelOptions {
   std::size_t logits_rows = 1;  // rows of logits that are computed at a time; 0 counts as 1
   std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
   bool drafts = false;          // one more copy, before tokens that may be taken back
+  bool mtp = false;             // not the model, but its head for multi-token prediction (arch/mtp.hpp)
   bool fast8 = false;  // products of many tokens follow kernel/fast8.hpp: quicker prompts, not bit for bit
   LogSink log = {};    // its context outlives the model
   LoadProgress progress = {};  // called while weights are read, by the constructor alone
@@ -221,6 +223,34 @@ class BasicTransformer {
   /// (rows, n_vocab). Valid until the next call; empty when the head could not be read.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
 
+  // Multi-token prediction: a drafter (runtime/mtp_drafter.hpp) passes rows between a trunk and its head.
+
+  /// Embeddings of tokens, scaled as a step has them, (tokens, width). Of a trunk. False: not read.
+  [[nodiscard]] bool embed(std::span<const text::TokenId> tokens, MatrixView<float> rows) noexcept {
+    if (is_halted() || !pager_.acquire(0)) return false;
+    matrix(weights_.token_embd()).visit([&](auto w) {
+      for (std::size_t t = 0; t < tokens.size(); ++t) w.decode_row(tokens[t], rows[t].data());
+    });
+    pager_.release(0);
+    for (std::size_t t = 0; config_.embedding_scale != 1 && t < tokens.size(); ++t)
+      Kernels::scale(kernel::ScaleArgs{rows, config_.embedding_scale, t, t + 1});
+    return true;
+  }
+  /// The hidden state of a token of the last step, before the norm of the output, (width). Valid until the
+  /// next step.
+  [[nodiscard]] std::span<const float> hidden(std::size_t row) noexcept {
+    MICA_ASSERT(row < last_step_);
+    return activations_->residual(last_step_)[row];
+  }
+  /// The rows that the next step of a head reads, (n, 2 * width): for each token its embedding, and the
+  /// hidden state of the token before it. n <= chunk().
+  [[nodiscard]] MatrixView<float> mtp_input(std::size_t n) noexcept { return activations_->mtp_input(n); }
+  /// The first `count` logits of a hidden state of the head, by the trunk's output matrix, without scale and
+  /// soft cap. count: a multiple of 16 (a panel), or n_vocab. Valid until the next call of the trunk. Empty if
+  /// the matrix cannot be read, or is streamed: it would be read once more for each draft.
+  [[nodiscard]] std::span<const float> logits_of(BasicTransformer& head, std::size_t row,
+                                                 std::size_t count) noexcept;
+
   /// What a file of this cache says of itself, but for tokens and note. Raises ErrorCode::unsupported without
   /// xxHash.
   [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const {
@@ -251,6 +281,9 @@ class BasicTransformer {
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept;
 
  private:
+  /// Rows that are embedded between acquire and release: at most their pages of a mapped embedding stay.
+  static constexpr std::size_t embedded_rows = 64;
+
   using Weights = model::Weights<Formats, Blocks>;
   using Step = model::Step<BasicTransformer>;
 
@@ -409,9 +442,14 @@ class BasicTransformer {
     return {config_, weights_, pager_, *executor_, *activations_, kv_, observer_, sequences, first_row};
   }
   [[nodiscard]] bool embed(Step& step, std::span<const SequenceStep> sequences) noexcept {
-    if (!pager_.acquire(0)) return false;
-    const bool read = step.embed();
-    pager_.release(0);
+    bool read = true;
+    for (std::size_t first = 0; read && first < step.rows(); first += embedded_rows) {
+      const std::size_t last = std::min(step.rows(), first + embedded_rows);
+      if (!pager_.acquire(0)) return false;
+      step.embed(first, last);
+      if (last == step.rows()) read = step.begin();
+      pager_.release(0);
+    }
     for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
       std::size_t row = 0;
       for (const SequenceStep& part : sequences) {
@@ -440,6 +478,8 @@ class BasicTransformer {
     if (us > slowest.load(std::memory_order_relaxed)) slowest.store(us, std::memory_order_relaxed);
   }
   [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(); }
+  template <class Use>
+  [[nodiscard]] bool with_output(Use&& use) noexcept;
   template <class Use>
   [[nodiscard]] bool for_each_slice(std::size_t unit, Use&& use) noexcept;
   void project_logits(std::span<const std::size_t> rows, const tensor::AnyMatrix<Formats>& w,
@@ -485,7 +525,7 @@ class BasicTransformer {
 template <class F, class P>
 BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options,
                                          Parts parts)
-    : config_(F::config(document)),
+    : config_(options.mtp ? arch::mtp_config(document, F::config(document)) : F::config(document)),
       n_ctx_(context_of(options.n_ctx, config_)),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
       checkpoints_(options.checkpoints),
@@ -536,25 +576,56 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
 template <class F, class P>
 MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size_t> rows) noexcept {
   MICA_ASSERT(rows.size() <= logits_rows_);
-  const std::size_t head = config_.layers.size() + 1, n = rows.size();
   if constexpr (dry) return {};
-  auto& a = *activations_;
-  const bool tied = weights_.output().index == weights_.token_embd().index;
-  if (!pager_.acquire(head)) return {};
-  if (tied && !pager_.acquire(0)) {
-    pager_.release(head);
-    return {};
-  }
-  const auto logits = a.logits(n, config_.n_vocab);  // (rows, n_vocab)
-  const bool read = for_each_slice(tied ? 0 : head, [&](const auto& w, std::size_t first) {
-    project_logits(rows, w, logits.cols(first, w.rows()), first == 0);
+  const auto logits = activations_->logits(rows.size(), config_.n_vocab);  // (rows, n_vocab)
+  const bool read = with_output([&](std::size_t unit) {
+    return for_each_slice(unit, [&](const auto& w, std::size_t first) {
+      project_logits(rows, w, logits.cols(first, w.rows()), first == 0);
+    });
   });
-  if (tied) pager_.release(0);
-  pager_.release(head);
   if (!read) return {};
   finish_logits(logits);
   if (is_halted()) return {};
   return logits;
+}
+
+template <class F, class P>
+std::span<const float> BasicTransformer<F, P>::logits_of(BasicTransformer& head, std::size_t row,
+                                                         std::size_t count) noexcept {
+  MICA_ASSERT(row < head.last_step_ && count <= config_.n_vocab);
+  MICA_ASSERT(count % tensor::Rows16::rows == 0 || count == config_.n_vocab);
+  if constexpr (dry) return {};
+  auto& a = *activations_;
+  const auto x = a.input(1), y = a.logits(1, count);  // (1, width), (1, count)
+  const bool read = !is_halted() && with_output([&](std::size_t unit) {
+    if constexpr (SlicingPager<Pager>) {
+      if (pager_.slices(unit) > 1) return false;
+    }
+    const tensor::AnyMatrix<Formats> w = matrix(weights_.output().slice(0, count));
+    const auto codes = a.codes(1, config_.width);
+    const MatrixView<const float> state(head.hidden(row).data(), 1, config_.width);
+    const auto input = block::norm<Kernels>(*executor_, state, head.vector(head.weights_.output_norm()),
+                                            config_.norm_epsilon, x, codes, block::wants_codes(codes, w));
+    block::project<Kernels>(*executor_, input, std::array{block::Product<Formats>{w, y}});
+    return true;
+  });
+  return read ? std::span<const float>(y[0]) : std::span<const float>();
+}
+
+/// use(the unit of the output matrix), while it is acquired. False: it could not be read.
+template <class F, class P>
+template <class Use>
+bool BasicTransformer<F, P>::with_output(Use&& use) noexcept {
+  const std::size_t head = config_.layers.size() + 1;
+  const bool tied = weights_.output().index == weights_.token_embd().index;
+  if (!pager_.acquire(head)) return false;
+  bool read = !tied || pager_.acquire(0);
+  if (read) {
+    read = use(tied ? 0 : head);
+    if (tied) pager_.release(0);
+  }
+  pager_.release(head);
+  return read;
 }
 
 /// f(some rows of the output matrix, the first one): all of them, or slice by slice. False if one could not

@@ -75,23 +75,29 @@ class Weights {
       : binder_(document, config.width, config.layers.size() + 2, block::KnownFormats::of<List>()) {
     namespace names = arch::tensor_names;
     const std::size_t layers = config.layers.size();
-    token_embd_ = binder_.matrix(names::token_embd, config.n_vocab, config.width);
+    if (!config.mtp) token_embd_ = binder_.matrix(names::token_embd, config.n_vocab, config.width);
     begin_ = bind(config.begin, 0);
     for (std::size_t i = 0; i < layers; ++i) {
-      binder_.enter(names::layer_plain(i, ""), i + 1);
+      binder_.enter(names::layer_plain(config.first_layer + i, ""), i + 1);
       layers_.push_back(bind(config.layers[i], i));
     }
     binder_.enter("", layers);
     end_ = bind(config.end, layers);
     binder_.enter("", layers + 1);
-    const bool head = binder_.has(names::output);
-    output_norm_ = binder_.norm(names::output_norm);
-    output_ = head ? binder_.matrix(names::output, config.n_vocab, config.width) : token_embd_;
-    if (head) binder_.keep_rows(token_embd_);
+    if (config.mtp) {
+      const std::string own = names::layer(config.first_layer, names::mtp_norm);
+      output_norm_ = binder_.norm(binder_.has(own) ? own : names::output_norm);
+    } else {
+      const bool head = binder_.has(names::output);
+      output_norm_ = binder_.norm(names::output_norm);
+      output_ = head ? binder_.matrix(names::output, config.n_vocab, config.width) : token_embd_;
+      if (head) binder_.keep_rows(token_embd_);
+    }
     binder_.check_layout();
   }
 
-  /// The embedding, (n_vocab, width).
+  /// The embedding, (n_vocab, width). A head for multi-token prediction has none, and no output matrix: it
+  /// uses those of its trunk.
   [[nodiscard]] const block::TensorRef& token_embd() const noexcept { return token_embd_; }
   /// Blocks that run once before the layers, those of layer i, and those that run once after them.
   [[nodiscard]] const Layer& begin() const noexcept { return begin_; }

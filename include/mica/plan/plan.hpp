@@ -47,6 +47,7 @@ struct Question {
   std::optional<std::uint64_t> tokenizer_bytes = {};  // from an earlier plan of the same file
   Sequences sequences = {};                           // contexts that are filled at the same time
   bool sequence_bytes = false;                        // whether the plan has them
+  bool mtp = false;                                   // with the head for multi-token prediction of the file
 };
 
 /// The result.
@@ -131,6 +132,13 @@ template <class Family, class Formats>
   if (question.sequence_bytes) plan.sequence_bytes = sequence_bytes(model, ledger);
   const auto caches = filled_caches(model, question, plan.tokens);
   plan.accounts = ledger.accounts();
+  if (question.mtp) {  // beside them, with one cache
+    auto head = model::make_chosen<Dry>(document, workers, model::mtp_options(question.model), allocator,
+                                        model::mtp_choice(question.choice));
+    auto cache = head.make_cache();
+    fill(head, cache, plan.tokens);
+    plan.accounts = ledger.accounts();
+  }
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
   plan.kv_capacity = model.kv_capacity();
   plan.kv_window_bytes = model.kv_window_bytes();

@@ -86,6 +86,14 @@ class AnyModel {
   [[nodiscard]] virtual std::size_t max_chunk() const noexcept = 0;
   virtual bool set_chunk(std::size_t tokens) = 0;
 
+  // Required by MtpModel
+  [[nodiscard]] virtual bool embed(std::span<const TokenId> tokens, MatrixView<float> rows) noexcept = 0;
+  [[nodiscard]] virtual std::span<const float> hidden(std::size_t row) noexcept = 0;
+  [[nodiscard]] virtual MatrixView<float> mtp_input(std::size_t n) noexcept = 0;
+  /// head: of the same of().
+  [[nodiscard]] virtual std::span<const float> logits_of(AnyModel& head, std::size_t row,
+                                                         std::size_t count) noexcept = 0;
+
   // Specific to AnyModel
   /// As mica::takes_drafts(), of the model inside.
   [[nodiscard]] virtual bool takes_drafts() const noexcept = 0;
@@ -161,6 +169,22 @@ class AnyModel::Of final : public AnyModel {
   std::size_t first_non_finite_layer(Cache& cache, TokenId token) noexcept override {
     return model_.first_non_finite_layer(Inner::in(cache), token);
   }
+  bool embed(std::span<const TokenId> tokens, MatrixView<float> rows) noexcept override {
+    if constexpr (MtpModel<T>) return model_.embed(tokens, rows);
+    return false;
+  }
+  std::span<const float> hidden(std::size_t row) noexcept override {
+    if constexpr (MtpModel<T>) return model_.hidden(row);
+    return {};
+  }
+  MatrixView<float> mtp_input(std::size_t n) noexcept override {
+    if constexpr (MtpModel<T>) return model_.mtp_input(n);
+    return {};
+  }
+  std::span<const float> logits_of(AnyModel& head, std::size_t row, std::size_t count) noexcept override {
+    if constexpr (MtpModel<T>) return model_.logits_of(static_cast<Of&>(head).model_, row, count);
+    return {};
+  }
   paging::WeightCapacity weight_capacity() const noexcept override { return model_.weight_capacity(); }
   bool resize_weights(std::uint64_t bytes) override { return model_.resize_weights(bytes); }
   std::uint64_t yield_weights(std::uint64_t bytes) noexcept override { return model_.yield_weights(bytes); }
@@ -179,6 +203,6 @@ class AnyModel::Of final : public AnyModel {
   std::vector<model::SequenceStep<typename T::Cache>> parts_;  // as many as a step has tokens
 };
 
-static_assert(ResizableModel<AnyModel>);
+static_assert(ResizableModel<AnyModel> && MtpModel<AnyModel>);
 
 }  // namespace mica

@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 
 namespace mica {
 
@@ -72,6 +74,15 @@ template <StepModel M>
   }
 }
 
+namespace detail {
+
+/// The end of a sentence about drafts on a model that does not take them.
+[[nodiscard]] inline std::string keeps_state(std::string_view arch) {
+  return join(arch, " keeps a recurrent state: open it with OpenOptions::drafts (ModelOptions::drafts)");
+}
+
+}  // namespace detail
+
 // clang-format off
 /// A model that can free weights and scratch, for a governor (runtime/governed.hpp): between two steps, and
 /// from another thread at any moment with yield_weights() and halt().
@@ -86,6 +97,18 @@ concept ResizableModel = StepModel<M> &&
   { constant.kv_bytes_per_tile() } -> std::same_as<std::size_t>;   // that 16 more tokens of a sequence take
   { constant.max_chunk() } noexcept -> std::same_as<std::size_t>;  // chunk(), as the model was opened
   { model.set_chunk(tokens) } -> std::same_as<bool>;               // [1, max_chunk()]; false: nothing changed
+};
+// clang-format on
+
+// clang-format off
+/// A model that may be the trunk of a head for multi-token prediction, or that head (runtime/mtp_drafter.hpp).
+template <class M>
+concept MtpModel = StepModel<M> &&
+    requires(M& model, M& head, std::span<const TokenId> tokens, MatrixView<float> rows, std::size_t n) {
+  { model.embed(tokens, rows) } noexcept -> std::same_as<bool>;         // embeddings, (tokens, width)
+  { model.hidden(n) } noexcept -> std::same_as<std::span<const float>>;  // of row n of the last step, (width)
+  { model.mtp_input(n) } noexcept -> std::same_as<MatrixView<float>>;    // that a head reads, (n, 2 * width)
+  { model.logits_of(head, n, n) } noexcept -> std::same_as<std::span<const float>>;  // of a row of the head
 };
 // clang-format on
 

@@ -32,6 +32,15 @@ concept Drafter = requires(D& drafter, const D& constant, std::span<const TokenI
 };
 // clang-format on
 
+/// A drafter that reads hidden states, which are there until the next step: before a step without drafts
+/// follow(before, last) is called in place of draft().
+// clang-format off
+template <class D>
+concept FollowingDrafter = Drafter<D> && requires(D& drafter, std::span<const TokenId> before, TokenId last) {
+  { drafter.follow(before, last) } noexcept -> std::same_as<void>;
+};
+// clang-format on
+
 /// Never drafts: one token a step.
 struct NoDrafter {
   // Required by Drafter

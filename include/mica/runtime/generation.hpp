@@ -75,8 +75,7 @@ class Generation {
     const Model& model = session.model();
     session.check_ids(prompt);
     MICA_CHECK(drafts_.empty() || takes_drafts(model), unsupported,
-               "drafts need a model that can take tokens back; ", model.config().arch,
-               " keeps a recurrent state: open it with OpenOptions::drafts (ModelOptions::drafts)");
+               "drafts need a model that can take tokens back; ", detail::keeps_state(model.config().arch));
     MICA_CHECK(drafts_.size() <= draft_limit, usage, "a drafter makes ", draft_limit,
                " drafts at most, this one ", drafts_.size());
     MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ",
@@ -232,7 +231,10 @@ class Generation {
       remaining = std::min(remaining, kv::eviction_step - 1 - session_.tokens().size() % kv::eviction_step);
     }
     const std::size_t n = std::min({recommended, max, wanted, remaining});
-    if (n == 0) return 0;
+    if (n == 0) {
+      if constexpr (FollowingDrafter<D>) drafter_.follow(session_.tokens(), result_.tokens.back());
+      return 0;
+    }
     const std::size_t drafted =
         drafter_.draft(session_.tokens(), result_.tokens.back(), std::span(drafts_).first(n));
     return constraint_.allowed_drafts(std::span(drafts_).first(drafted));

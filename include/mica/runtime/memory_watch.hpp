@@ -49,6 +49,13 @@ struct MemoryWatchOptions {
   bool thread = true;  // false: the owner calls look()
 };
 
+/// The time that a file of a session takes, by the bytes of its keys, values and state, on a slow disk.
+[[nodiscard]] constexpr std::chrono::microseconds save_time(std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t bytes_per_microsecond = 100;
+  return std::chrono::milliseconds(50) +
+         std::chrono::microseconds(static_cast<std::int64_t>(bytes / bytes_per_microsecond));
+}
+
 /// Watches any number of models. Public functions may be called from any thread. Cost: a reading in each
 /// pause, some tens of microseconds.
 class MemoryWatch {

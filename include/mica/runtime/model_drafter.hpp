@@ -26,8 +26,7 @@ class ModelDrafter {
   ModelDrafter(Model& model, std::size_t n_vocab, std::size_t drafts = 8)
       : session_(model), n_vocab_(n_vocab), drafts_(drafts) {
     MICA_CHECK(takes_drafts(model), unsupported, "a model that drafts takes tokens back; ",
-               model.config().arch,
-               " keeps a recurrent state: open it with OpenOptions::drafts (ModelOptions::drafts)");
+               detail::keeps_state(model.config().arch));
     MICA_CHECK(drafts >= 1 && drafts <= draft_limit, usage, "a model drafts 1 to ", draft_limit,
                " tokens, found ", drafts);
   }

@@ -56,6 +56,9 @@ class BasicModel {
   /// The same, to book what belongs to the model's answers: constraints.
   [[nodiscard]] budget::Ledger& ledger() noexcept { return *parts_->ledger; }
   [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
+  /// The file's head for multi-token prediction, for a MtpDrafter (runtime/mtp_drafter.hpp); null without
+  /// OpenOptions::mtp.
+  [[nodiscard]] AnyModel* mtp_head() noexcept { return parts_->mtp_head.get(); }
   /// OpenOptions::watch.
   [[nodiscard]] MemoryWatch* memory_watch() const noexcept { return parts_->watched.watch.get(); }
 
@@ -81,6 +84,7 @@ class BasicModel {
     std::shared_ptr<exec::RunObserver> runs;
     exec::Observed<exec::Team> executor;
     std::unique_ptr<AnyModel> transformer;
+    std::unique_ptr<AnyModel> mtp_head;  // null: not requested
     /// The watch has the model while this lives.
     struct Watched {
       std::shared_ptr<MemoryWatch> watch;
@@ -153,10 +157,14 @@ namespace detail {
 
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
+/// The model of a document, or the head for multi-token prediction in it.
+enum class Part : std::uint8_t { model, mtp_head };
+
 template <class Families, class Formats>
 [[nodiscard]] std::unique_ptr<AnyModel> make_any_model(const gguf::Document& document,
                                                        exec::Observed<exec::Team>& team,
-                                                       budget::Ledger& ledger, const OpenOptions& options) {
+                                                       budget::Ledger& ledger, const OpenOptions& options,
+                                                       Part part = Part::model) {
   const ModelOptions numbers{.n_ctx = options.n_ctx,
                              .chunk = options.chunk,
                              .logits_rows = options.logits_rows,
@@ -164,13 +172,17 @@ template <class Families, class Formats>
                              .log = options.log,
                              .progress = options.progress};
   plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};
+  question.mtp = options.mtp;
   const std::uint64_t left = ledger.left();
   const std::uint64_t process = plan::process_bytes(document);  // booked already, and part of every plan
-  plan::fill_weight_capacity<Families, Formats>(document, question, left + std::min(process, ~left));
+  if (part == Part::model)
+    plan::fill_weight_capacity<Families, Formats>(document, question, left + std::min(process, ~left));
   using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Observed<exec::Team>, Formats>;
+  const ProgramAllocator allocator(ledger, budget::Account::weights);
   return AnyModel::of<T>([&] {
-    return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),
-                                 question.choice);
+    return part == Part::model ? model::make_chosen<T>(document, team, numbers, allocator, question.choice)
+                               : model::make_chosen<T>(document, team, model::mtp_options(numbers), allocator,
+                                                       model::mtp_choice(question.choice));
   });
 }
 
@@ -231,6 +243,9 @@ BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptio
       runs(options.runs),
       executor(team, runs.get()),
       transformer(detail::make_watched_model<Families, Formats>(document, executor, *ledger, options)),
+      mtp_head(!options.mtp ? nullptr
+                            : detail::make_any_model<Families, Formats>(document, executor, *ledger, options,
+                                                                        detail::Part::mtp_head)),
       watched(options.watch, *transformer) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer->config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
@@ -244,7 +259,7 @@ BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptio
 #define MICA_INSTANTIATE_MODEL(FAMILIES, FORMATS)                                                          \
   template std::unique_ptr<::mica::AnyModel> mica::detail::make_any_model<FAMILIES, FORMATS>(              \
       const ::mica::gguf::Document&, ::mica::exec::Observed<::mica::exec::Team>&, ::mica::budget::Ledger&, \
-      const ::mica::OpenOptions&);
+      const ::mica::OpenOptions&, ::mica::detail::Part);
 
 #ifdef MICA_COMPILED_RUNTIME
 extern MICA_INSTANTIATE_MODEL(mica::arch::All, mica::format::All)

@@ -25,6 +25,7 @@ struct OpenOptions {
   std::size_t chunk = 512;      // tokens of one step at most; 0 counts as 1
   std::size_t logits_rows = 1;  // rows of logits computed at a time; 0 counts as 1
   bool drafts = false;      // answers will have drafts: a recurrent state is kept twice, to take them back
+  bool mtp = false;         // with the head for multi-token prediction that the file has (Model::mtp_head())
   std::size_t threads = 0;  // 0: the cores of the affinity mask and the CPU quota
   /// The budget. If limits of the process or the machine leave less, the smaller number counts, with a
   /// warning; empty: the bytes that they leave.

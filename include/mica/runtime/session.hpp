@@ -290,6 +290,8 @@ class Session {
 
   /// The number of tokens of the last chunk, whose logits can be had.
   [[nodiscard]] std::size_t chunk_size() const noexcept { return chunk_size_; }
+  /// Whether the model's last step was that of the last chunk: logits and hidden states are there.
+  [[nodiscard]] bool has_rows() const noexcept { return chunk_size_ > 0 && model_->step_count() == step_; }
   /// Tokens with keys and values; the others would be run again.
   [[nodiscard]] std::size_t cached() const noexcept { return cache_.tokens; }
   /// Its keys and values, for adopt() of another session.

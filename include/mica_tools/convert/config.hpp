@@ -161,8 +161,10 @@ struct Sizes {
   std::uint64_t expert_ff = 0;     ///< of one expert; 0: config.json has no such number
   std::uint64_t shared_ff = 0;     ///< of an expert that every token uses; 0: none
   std::uint64_t vocabulary = 0;    ///< rows of the embedding
+  std::uint64_t mtp_layers = 0;    ///< behind the layers, for multi-token prediction, that are kept
   double epsilon = 0;              ///< of the norms
 
+  [[nodiscard]] std::uint64_t all_layers() const noexcept { return layers + mtp_layers; }
   [[nodiscard]] std::uint64_t q_width() const noexcept { return heads * head_dim; }  ///< of all query heads
   [[nodiscard]] std::uint64_t kv_width() const noexcept { return kv_heads * head_dim; }  ///< of all keys
 };

@@ -48,6 +48,16 @@ inline void refuse_quantized(const Config& config) {
              "'; convert the model that it was made from, or one in fp8 or mxfp4");
 }
 
+/// Layers of a head for multi-token prediction; 0 where its own tensors are missing.
+[[nodiscard]] inline std::uint64_t mtp_layers(const Checkpoint& checkpoint) {
+  std::uint64_t layers = 0;
+  if (checkpoint.find("mtp.fc.weight") == nullptr) return layers;
+  while (layers < max_mtp_layers &&
+         checkpoint.find(join("mtp.layers.", layers, ".input_layernorm.weight")) != nullptr)
+    ++layers;
+  return layers;
+}
+
 /// Rows of the embedding, which is the vocabulary that counts.
 [[nodiscard]] inline std::uint64_t embedding_rows(const Checkpoint& checkpoint, const Config& config,
                                                   const Family& family) {
@@ -134,6 +144,7 @@ class Conversion {
     name_ = options.name.empty() ? detail::folder_name(folder) : options.name;
     sizes_ = read_sizes(config_, family_->defaults);
     sizes_.vocabulary = detail::embedding_rows(checkpoint_, config_, *family_);
+    if (family_->mtp) sizes_.mtp_layers = detail::mtp_layers(checkpoint_);
     const Rope rope = read_rope(config_, family_->defaults);
     const FamilyInput input{config_, sizes_, rope};
     const TargetFormat formats(options.format, checkpoint_);

@@ -59,6 +59,7 @@ struct Family {
   /// Tensors beyond those of the checkpoint; null: none.
   std::vector<ComputedTensor> (*compute)(const FamilyInput&) = nullptr;
 
+  bool mtp = false;                  ///< a head for multi-token prediction, mtp.*, is kept
   bool padded = false;               ///< the embedding gets rows of zeros up to config.json's vocab_size
   std::string_view vocabulary = "";  ///< tokenizer.ggml.model, if not the detected one
 };
@@ -69,7 +70,8 @@ inline void write_common_keys(const FamilyInput& in, Keys& keys) {
   keys.count("vocab_size", s.vocabulary);
   keys.count("context_length", s.context);
   keys.count("embedding_length", s.width);
-  keys.count("block_count", s.layers);
+  keys.count("block_count", s.all_layers());
+  if (s.mtp_layers > 0) keys.count("nextn_predict_layers", s.mtp_layers);
   keys.count("attention.head_count", s.heads);
   keys.count("attention.head_count_kv", s.kv_heads);
   keys.count("attention.key_length", s.head_dim);

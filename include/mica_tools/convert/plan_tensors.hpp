@@ -133,7 +133,7 @@ class TensorPlanner {
     }
     return false;
   }
-  /// Vision and audio towers, multi-token prediction, buffers, an output matrix that is the embedding.
+  /// Vision and audio towers, multi-token prediction that is not kept, buffers, an output matrix that is the embedding.
   [[nodiscard]] bool is_skipped(const detail::CanonicalName& name) const {
     const std::string_view pattern = name.pattern;
     for (const std::string_view start :
@@ -142,10 +142,12 @@ class TensorPlanner {
       if (pattern.starts_with(start)) return true;
     }
     if (pattern.ends_with("rotary_emb.inv_freq") || pattern.ends_with(".input_scale")) return true;
-    return (name.layer && *name.layer >= in_.sizes.layers) || (tied_ && pattern == "lm_head.weight");
+    return (name.layer && *name.layer >= in_.sizes.all_layers()) || (tied_ && pattern == "lm_head.weight");
   }
   void collect(const Checkpoint::Entry& entry, TensorPlans& out) {
-    const detail::CanonicalName name(entry.tensor->name);
+    const bool of_mtp = in_.sizes.mtp_layers > 0 && entry.tensor->name.starts_with("mtp.");
+    const detail::CanonicalName name(of_mtp ? detail::name_of_mtp(entry.tensor->name, in_.sizes.layers)
+                                            : entry.tensor->name);
     if (is_companion(name.pattern)) return;
     if (is_skipped(name)) {
       out.skipped.push_back(entry.tensor->name);
@@ -269,12 +271,12 @@ class TensorPlanner {
   }
 
   void require_whole() const {
-    std::vector<bool> seen(static_cast<std::size_t>(in_.sizes.layers), false);
+    std::vector<bool> seen(static_cast<std::size_t>(in_.sizes.all_layers()), false);
     for (const auto& [place, stack] : stacks_) {
       if (std::get<0>(place) > 0) seen[static_cast<std::size_t>(std::get<0>(place) - 1)] = true;
     }
     const auto hole = std::find(seen.begin(), seen.end(), false);
-    MICA_CHECK(hole == seen.end(), file, in_.config.path(), ": key 'num_hidden_layers' is ", seen.size(),
+    MICA_CHECK(hole == seen.end(), file, in_.config.path(), ": key 'num_hidden_layers' is ", in_.sizes.layers,
                ", and there is no tensor of layer ", hole - seen.begin(),
                "; a safetensors file may be missing");
   }

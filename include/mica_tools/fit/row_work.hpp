@@ -165,6 +165,11 @@ class RowCount {
     work_.runs += 2;
   }
   void count(const block::OutputScale::Config&) { over(Op::add, width_); }
+  void count(const block::MtpInput::Config&) {
+    over(Op::norm, 2 * width_);
+    input(2 * width_);
+    work_.runs += 2;
+  }
   // Limit: the streams of Gemma 3n are not counted.
   void count(const block::AltUp::Config&) {}
   void count(const block::Laurel::Config&) {}

@@ -83,9 +83,9 @@ class ServerGovernor {
   }
   /// Saving takes some time, in which others may take as much as at their fastest.
   [[nodiscard]] bool has_time(std::uint64_t bytes) const {
-    constexpr double begin = 0.05, bytes_per_second = 100e6, window = 0.1;  // seconds
+    constexpr double window = 0.1;  // seconds
     const MemoryWatch::State state = watch_.state();
-    const double seconds = begin + static_cast<double>(bytes) / bytes_per_second;
+    const double seconds = std::chrono::duration<double>(save_time(bytes)).count();
     return static_cast<double>(state.pressure->left) >
            static_cast<double>(state.growth) * seconds / window + budget::Pressure::min_reserve;
   }

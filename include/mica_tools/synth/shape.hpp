@@ -44,6 +44,7 @@ struct Shape {
   std::size_t v_heads = 0;          // of a delta net; a multiple of k_heads
   std::size_t state_dim = 0;        // of its keys, and of its values
   std::size_t taps = 0;             // of its convolution
+  std::size_t mtp_layers = 0;       // behind the others, for multi-token prediction; they attend
 
   std::size_t window_interval = 0;  // one layer in `window_interval` has no window; 0: as in the family
   std::size_t full_head_dim = 0;    // of those layers; 0: head_dim
@@ -55,7 +56,7 @@ struct Shape {
 
   /// Whether a layer attends; the others have a delta net.
   [[nodiscard]] constexpr bool attends(std::size_t layer) const noexcept {
-    return interval == 0 || (layer + 1) % interval == 0;
+    return interval == 0 || (layer + 1) % interval == 0 || layer >= layers;
   }
   /// Whether a layer has no window in a model that says which have.
   [[nodiscard]] constexpr bool full(std::size_t layer) const noexcept {
@@ -70,7 +71,7 @@ struct Shape {
   }
   /// Whether a layer has keys and values of its own.
   [[nodiscard]] constexpr bool stores_kv(std::size_t layer) const noexcept {
-    return layer + shared_kv < layers;
+    return layer + shared_kv < layers || layer >= layers;
   }
   /// The width of its dense block.
   [[nodiscard]] constexpr std::size_t ff_width_of(std::size_t layer) const noexcept {
@@ -223,6 +224,12 @@ class TensorList {
     if (shape.per_layer_width != 0) add_per_layer(shape, i);
     if (family.beside) add(tensor_names::layer(i, "layer_output_scale"), {1});
   }
+  /// What a head for multi-token prediction has beside its layer.
+  void add_mtp(const Shape& shape, std::size_t i) {
+    add(tensor_names::layer(i, "nextn.eh_proj"), {2 * shape.width, shape.width});
+    for (const std::string_view norm : {"nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"})
+      add(tensor_names::layer(i, norm), {shape.width});
+  }
   [[nodiscard]] std::vector<gguf::TensorInfo> take() { return std::move(tensors_); }
 
  private:
@@ -230,6 +237,11 @@ class TensorList {
 };
 
 }  // namespace detail
+
+/// Whether files of the family may have a head for multi-token prediction that runs.
+[[nodiscard]] constexpr bool has_mtp(std::string_view arch) noexcept {
+  return arch == "llama" || arch == "qwen35" || arch == "qwen35moe";
+}
 
 /// All tensors of a file of that shape, as F32. Offsets are not set.
 [[nodiscard]] inline std::vector<gguf::TensorInfo> tensors_of(const Shape& shape) {
@@ -240,7 +252,8 @@ class TensorList {
     list.add(std::string(tensor_names::per_layer_model_proj), {shape.width, all});
     list.add(std::string(tensor_names::per_layer_proj_norm), {shape.per_layer_width});
   }
-  for (std::size_t i = 0; i < shape.layers; ++i) list.add_layer(shape, i);
+  for (std::size_t i = 0; i < shape.layers + shape.mtp_layers; ++i) list.add_layer(shape, i);
+  for (std::size_t i = 0; i < shape.mtp_layers; ++i) list.add_mtp(shape, shape.layers + i);
   list.add(std::string(tensor_names::output_norm), {shape.width});
   if (!shape.tied) list.add(std::string(tensor_names::output), {shape.width, shape.n_vocab});
   return list.take();

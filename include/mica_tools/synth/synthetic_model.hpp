@@ -132,7 +132,8 @@ inline void put_window_layers(const arch::Shape& shape, gguf::Writer& writer) {
 inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
   const auto set = [&](std::string_view key, auto value) { writer.set(join(shape.arch, ".", key), value); };
   const auto count = counts_of(shape, writer);
-  count("block_count", shape.layers);
+  count("block_count", shape.layers + shape.mtp_layers);
+  if (shape.mtp_layers != 0) count("nextn_predict_layers", shape.mtp_layers);
   count("context_length", shape.n_ctx_train);
   count("embedding_length", shape.width);
   count("feed_forward_length", shape.ff_width);
@@ -259,7 +260,7 @@ class SyntheticModel {
       writer.add(tensors_[i].name, formats_[i], dims(i), [&, i](const gguf::Sink& sink) {
         const gguf::TensorInfo& tensor = tensors_[i];
         const bool decay = tensor.name.ends_with("ssm_a");  // negative, or states would grow
-        if (decay || tensor.name.ends_with("_norm.weight")) {
+        if (decay || tensor.name.ends_with("norm.weight")) {
           const std::vector<float> same(tensor.elements(), decay ? -1.0f : 1.0f);
           return sink(std::as_bytes(std::span(same)));
         }

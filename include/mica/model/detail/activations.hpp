@@ -41,6 +41,7 @@ class Activations {
         sin_(take<float>(sizes.chunk * first_angle_.back())),
         frame_(take<std::byte>(needs_.bytes)),
         kept_(take<float>(sizes.chunk * needs_.kept_width())),
+        mtp_input_(take<float>(config.mtp ? sizes.chunk * 2 * sizes.width : 0)),
         logits_(take<float>(logits_rows * config.n_vocab, budget::Account::logits)) {}
 
   [[nodiscard]] std::size_t chunk() const noexcept { return sizes_.chunk; }
@@ -58,6 +59,8 @@ class Activations {
   /// Tables of one rope, (n, pairs).
   [[nodiscard]] View cos(std::size_t rope, std::size_t n) noexcept { return angles(cos_, rope, n); }
   [[nodiscard]] View sin(std::size_t rope, std::size_t n) noexcept { return angles(sin_, rope, n); }
+  /// Rows that a head for multi-token prediction reads: embedding and hidden state, (n, 2 * width).
+  [[nodiscard]] View mtp_input(std::size_t n) noexcept { return view(mtp_input_, n, 2 * sizes_.width); }
   [[nodiscard]] View logits(std::size_t n, std::size_t width) noexcept { return view(logits_, n, width); }
   /// The scratch of one block for n tokens.
   [[nodiscard]] block::Scratch scratch(std::size_t n) noexcept {
@@ -104,6 +107,7 @@ class Activations {
   alloc::Buffer<float, A> sin_;           // (chunk, pairs of all ropes)
   alloc::Buffer<std::byte, A> frame_;     // of the largest block
   alloc::Buffer<float, A> kept_;          // (chunk, what outlives blocks)
+  alloc::Buffer<float, A> mtp_input_;     // (chunk, 2 * width), or empty
   alloc::Buffer<float, A> logits_;        // (logits_rows, n_vocab)
 };
 

@@ -73,11 +73,15 @@ class Step {
 
   // For models
 
-  /// Embeddings into the residual stream. False when a block could not read something.
-  [[nodiscard]] bool embed() noexcept {
+  /// Embeddings of rows [first, last) into the residual stream.
+  void embed(std::size_t first, std::size_t last) noexcept {
+    if (!weights_.token_embd().present()) return;  // mtp_input() has them
     matrix(weights_.token_embd()).visit([&](auto w) {
-      for (std::size_t t = 0; t < n_; ++t) w.decode_row(token_of(t), residual_[t].data());
+      for (std::size_t t = first; t < last; ++t) w.decode_row(token_of(t), residual_[t].data());
     });
+  }
+  /// What is before the layers, of embedded rows. False when a block could not read something.
+  [[nodiscard]] bool begin() noexcept {
     if (config_.embedding_scale != 1) scale(residual_, config_.embedding_scale);
     return run(weights_.begin());
   }
@@ -100,6 +104,9 @@ class Step {
   [[nodiscard]] View residual() const noexcept { return residual_; }  // (n, width)
   /// The output of the last norm(); a block behind another one reads its input here.
   [[nodiscard]] View input() noexcept { return a_.input(n_); }  // (n, width)
+
+  /// What a head for multi-token prediction reads, (n, 2 * width).
+  [[nodiscard]] View mtp_input() noexcept { return a_.mtp_input(n_); }
 
   // Tensors
 

@@ -20,6 +20,9 @@
 
 namespace mica::convert::detail {
 
+/// The maximum of heads for multi-token prediction: models have one to three.
+inline constexpr std::uint64_t max_mtp_layers = 16;
+
 /// A name taken apart.
 struct CanonicalName {
   std::string pattern;
@@ -57,6 +60,18 @@ struct CanonicalName {
     pattern += '#';
   }
 };
+
+/// A tensor of a head for multi-token prediction, with the name that it would have as a layer behind the
+/// others: "mtp.layers.0.*" and "mtp.*" are of layer `layers`.
+[[nodiscard]] inline std::string name_of_mtp(std::string_view name, std::uint64_t layers) {
+  constexpr std::string_view first = "mtp.layers.";
+  if (!name.starts_with(first)) return join("layers.", layers, ".", name);
+  name.remove_prefix(first.size());
+  std::uint64_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  if (error != std::errc() || layer >= max_mtp_layers) return join(first, name);
+  return join("layers.", layers + layer, std::string_view(end, name.data() + name.size()));
+}
 
 /// What a word of a shape stands for; empty for *.
 [[nodiscard]] inline std::optional<std::uint64_t> wanted_size(std::string_view word, const Sizes& sizes) {

@@ -4,7 +4,6 @@
 // gated attention. The norms of these are stored minus one, but the delta net's own. Where value heads
 // outnumber key heads, GGUF's `qwen35` wants key head = value head mod key heads and the checkpoint has them
 // grouped; `qwen3next` keeps the groups.
-// Limit: blocks that predict further tokens (mtp) are left out.
 #pragma once
 
 #include "mica_tools/convert/families/tables.hpp"
@@ -73,6 +72,14 @@ inline constexpr TensorRule delta_norms[] = {
     {"layers.#.linear_attn.norm.weight", "blk.#.ssm_norm.weight"},
 };
 
+/// A head for multi-token prediction: its layer, and these.
+inline constexpr TensorRule mtp_head[] = {
+    {"layers.#.mtp.fc.weight", "blk.#.nextn.eh_proj.weight", "d *"},
+    {"layers.#.mtp.pre_fc_norm_embedding.weight", "blk.#.nextn.enorm.weight", "d", norm_plus_one},
+    {"layers.#.mtp.pre_fc_norm_hidden.weight", "blk.#.nextn.hnorm.weight", "d", norm_plus_one},
+    {"layers.#.mtp.norm.weight", "blk.#.nextn.shared_head_norm.weight", "d", norm_plus_one},
+};
+
 inline constexpr Change grouped_qkv = {.rows = Order::grouped_qkv};
 inline constexpr Change grouped_z = {.rows = Order::grouped_z};
 inline constexpr Change negative_exp = {.function = Function::negative_exp};
@@ -104,9 +111,9 @@ inline constexpr TensorRule tiled_delta_net[] = {
 };
 
 inline constexpr std::span<const TensorRule> qwen3next_tables[] = {
-    embedding, delta_norms, grouped_delta_net, attention, feed_forward, experts, shared_expert};
+    embedding, delta_norms, grouped_delta_net, attention, feed_forward, experts, shared_expert, mtp_head};
 inline constexpr std::span<const TensorRule> qwen35_tables[] = {
-    embedding, delta_norms, tiled_delta_net, attention, feed_forward, experts, shared_expert};
+    embedding, delta_norms, tiled_delta_net, attention, feed_forward, experts, shared_expert, mtp_head};
 
 /// Every n-th layer attends: as the key where layers keep to it, as an array where they do not.
 inline void write_recurrent_layers(const FamilyInput& in, Keys& keys) {
@@ -119,6 +126,7 @@ inline void write_recurrent_layers(const FamilyInput& in, Keys& keys) {
     regular = regular && recurrent.back() == ((i + 1) % interval != 0);
   }
   keys.count("full_attention_interval", interval);
+  recurrent.resize(static_cast<std::size_t>(in.sizes.all_layers()), false);  // a head attends
   if (!regular) keys.flags("attention.recurrent_layers", recurrent);
 }
 
@@ -161,20 +169,23 @@ inline void write_qwen35_keys(const FamilyInput& in, Keys& keys) {
 inline constexpr Family qwen3next = {.arch = "qwen3next",
                                      .model_types = "qwen3_next",
                                      .tables = detail::qwen3next_tables,
-                                     .write_keys = detail::write_delta_keys};
+                                     .write_keys = detail::write_delta_keys,
+                                     .mtp = true};
 
 /// Value heads change their order, and the sections of the rope are a key.
 inline constexpr Family qwen35 = {.arch = "qwen35",
                                   .model_types = "qwen3_5_text qwen3_5",
                                   .tables = detail::qwen35_tables,
                                   .defaults = {.head_dim = 256},
-                                  .write_keys = detail::write_qwen35_keys};
+                                  .write_keys = detail::write_qwen35_keys,
+                                  .mtp = true};
 
 /// The same with experts, whose weights sum to 1.
 inline constexpr Family qwen35moe = {.arch = "qwen35moe",
                                      .model_types = "qwen3_5_moe_text qwen3_5_moe",
                                      .tables = detail::qwen35_tables,
                                      .defaults = {.head_dim = 256},
-                                     .write_keys = detail::write_qwen35_keys};
+                                     .write_keys = detail::write_qwen35_keys,
+                                     .mtp = true};
 
 }  // namespace mica::convert::families
