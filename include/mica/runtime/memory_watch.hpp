@@ -18,6 +18,7 @@
 #include "mica/paging/concept.hpp"
 #include "mica/paging/load_progress.hpp"
 #include "mica/runtime/concept.hpp"
+#include "mica/runtime/detail/priority.hpp"
 #include "mica/runtime/governor.hpp"
 
 #include <algorithm>
@@ -32,10 +33,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-#if defined(__linux__)
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#endif
 
 namespace mica {
 
@@ -147,7 +144,8 @@ class MemoryWatch {
   /// Steps run again.
   void resume() noexcept {
     const std::lock_guard hold(lock_);
-    state_.halted = state_.hopeless = false;
+    if (std::exchange(state_.halted, false)) set_priorities(usual_priority_, usual_session_);
+    state_.hopeless = false;
     for (const Watched& watched : models_) watched.halt(watched.model, false);
   }
   /// What the program does after a halted step, before its memory is free: halts come early enough for it.
@@ -211,7 +209,10 @@ class MemoryWatch {
     if (yield(lacking) == 0 && pressure->left < std::max(end, least_bytes)) {
       state_.hopeless = true;
       for (const Watched& watched : models_) watched.halt(watched.model, true);
-      if (!models_.empty() && !std::exchange(state_.halted, true) && options_.on_halt) options_.on_halt();
+      if (!models_.empty() && !std::exchange(state_.halted, true)) {
+        set_priorities(detail::hurried, detail::hurried);
+        if (options_.on_halt) options_.on_halt();
+      }
     }
     return min_pause;
   }
@@ -272,19 +273,19 @@ class MemoryWatch {
     const double taken = static_cast<double>(growth_.recent()) * windows;
     return static_cast<std::uint64_t>(taken) + least_bytes + ending_bytes_.load(std::memory_order_relaxed);
   }
+  /// Of all threads but that of the watch, so that the program ends soon on busy cores, or as they were.
+  void set_priorities(int nice, int session) noexcept {
+    if (!options_.thread) return;
+    detail::set_priorities_but_of(number_.load(std::memory_order_relaxed), nice);
+    detail::set_session_priority(session);
+  }
   void run() noexcept {
     sigset_t all;  // the program's own threads handle signals
     sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    hurry();
+    number_.store(detail::thread_number(), std::memory_order_relaxed);
+    detail::set_priority(0, detail::hurried);
     while (!stopped_.load(std::memory_order_relaxed)) events_.wait(look());
-  }
-  /// A priority that busy cores do not starve, where the system allows it: no error if it does not.
-  static void hurry() noexcept {
-#if defined(__linux__)
-    constexpr int sooner = -10;
-    static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<::id_t>(::syscall(SYS_gettid)), sooner));
-#endif
   }
 
   MemoryWatchOptions options_;
@@ -299,6 +300,9 @@ class MemoryWatch {
   std::atomic<std::int64_t> ending_us_{0};
   std::atomic<std::uint64_t> ending_bytes_{0};
   std::atomic<bool> stopped_{false}, told_{false};
+  std::atomic<int> number_{0};                         // of the thread
+  const int usual_priority_ = detail::priority_of(0);  // of the program
+  const int usual_session_ = detail::session_priority();
   budget::detail::PressureEvents events_;
   std::thread thread_;  // last: it uses the others
 };

@@ -23,7 +23,7 @@ class Config {
 
   /// Raises ErrorCode::file for JSON that is no object. path: for error texts.
   Config(Json json, std::string path) : json_(std::move(json)), path_(std::move(path)) {
-    MICA_CHECK(json_.is_object(), file, path_, ": is not a JSON object");
+    MICA_CHECK((*json_).is_object(), file, path_, ": is not a JSON object");
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -31,8 +31,8 @@ class Config {
   /// The names by which the family may be known: that of the language part, then that of the whole.
   [[nodiscard]] std::vector<std::string> model_types() const {
     std::vector<std::string> out;
-    const Json* const text = find_member(json_, "text_config");
-    for (const Json* const each : {text, &json_}) {
+    const Json* const text = find_member(*json_, "text_config");
+    for (const Json* const each : {text, &*json_}) {
       const Json* const type = find_member(each, "model_type");
       if (type != nullptr && type->is_string()) out.push_back(type->get<std::string>());
     }
@@ -42,8 +42,8 @@ class Config {
 
   /// The value of a key; null when it is missing or null. And whether there is one.
   [[nodiscard]] const Json* find(std::string_view key) const {
-    const Json* const inner = find_member(find_member(json_, "text_config"), key);
-    return inner != nullptr ? inner : find_member(json_, key);
+    const Json* const inner = find_member(find_member(*json_, "text_config"), key);
+    return inner != nullptr ? inner : find_member(*json_, key);
   }
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
 
@@ -133,7 +133,7 @@ class Config {
     return escaped(value.dump(-1, ' ', false, Json::error_handler_t::replace), 40);
   }
 
-  Json json_;
+  KeptJson json_;
   std::string path_;
 };
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace mica::convert {
 
@@ -21,6 +22,28 @@ namespace mica::convert {
 using Json = nlohmann::json;
 
 inline constexpr std::uint64_t max_json_bytes = std::uint64_t{256} << 20;  // vocabularies have reached 34 MB
+
+/// A value that needs no memory to be destroyed: the library's own destructor takes some for each array and
+/// object with members, and ends the program where it is refused.
+class KeptJson {
+ public:
+  explicit KeptJson(Json value) noexcept : value_(std::move(value)) {}
+  KeptJson(KeptJson&&) noexcept = default;
+  KeptJson& operator=(KeptJson&&) noexcept = default;
+  ~KeptJson() { remove_members(value_); }
+
+  [[nodiscard]] const Json& operator*() const noexcept { return value_; }
+
+ private:
+  /// The innermost first; at most max_json_depth levels.
+  static void remove_members(Json& value) noexcept {
+    if (!value.is_structured()) return;
+    for (Json& each : value) remove_members(each);
+    value.clear();
+  }
+
+  Json value_;
+};
 
 /// The whole text of a file. Raises ErrorCode::file when there is none, limit when it is larger than allowed.
 [[nodiscard]] inline std::string read_text(const std::string& path,
