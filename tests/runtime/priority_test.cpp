@@ -17,26 +17,27 @@ TEST_CASE("all threads get a priority, but the one that is named") {
   std::promise<int> number;
   std::promise<void> end;
   std::thread other([&] {
-    number.set_value(detail::thread_number());
+    number.set_value(mica::detail::thread_number());
     end.get_future().wait();
   });
-  const int tid = number.get_future().get(), before = detail::priority_of(0);
-  CHECK(detail::priority_of(tid) == before);
+  const int tid = number.get_future().get(), before = mica::detail::priority_of(0);
+  CHECK(mica::detail::priority_of(tid) == before);
   if (before < 10) {
-    detail::set_priorities_but_of(detail::thread_number(), before + 3);  // a lower one is allowed to anyone
-    CHECK(detail::priority_of(tid) == before + 3);
+    mica::detail::set_priorities_but_of(mica::detail::thread_number(),
+                                        before + 3);  // a lower one is allowed to anyone
+    CHECK(mica::detail::priority_of(tid) == before + 3);
   }
-  CHECK(detail::priority_of(0) == before);
+  CHECK(mica::detail::priority_of(0) == before);
   end.set_value();
   other.join();
 }
 
 TEST_CASE("the priority of a session is a nice value, and stays if it is set to what it is") {
-  const int nice = detail::session_priority();
+  const int nice = mica::detail::session_priority();
   CHECK(nice >= -20);
   CHECK(nice <= 19);
-  detail::set_session_priority(nice);
-  CHECK(detail::session_priority() == nice);
+  mica::detail::set_session_priority(nice);
+  CHECK(mica::detail::session_priority() == nice);
 }
 
 }  // namespace mica::test::priority_test
