@@ -92,6 +92,18 @@ void fill_random(typename F::Block& block, CounterRng& rng) {
     block.exponent = static_cast<std::uint8_t>(100 + rng.next() % 30);
 }
 
+/// One value for all bytes but those of scales.
+template <WeightFormat F>
+void fill_bytes(typename F::Block& block, int byte) {
+  const auto before = block;
+  std::memset(static_cast<void*>(&block), byte, sizeof(block));
+  if constexpr (requires { block.d; }) block.d = before.d;
+  if constexpr (requires { block.dmin; }) block.dmin = before.d;
+  if constexpr (requires { block.m; }) block.m = before.d;
+  if constexpr (requires { F::set_scale(block, Half()); }) F::set_scale(block, F::scale(before));
+  if constexpr (requires { block.exponent; }) block.exponent = before.exponent;
+}
+
 /// Float activations of n tokens and their int8 form, all guarded.
 struct Activations {
   Guarded<float> values;

@@ -87,15 +87,7 @@ TEST_CASE_TEMPLATE_DEFINE("the largest codes and scales stay exact", F, largest)
   for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
     for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 3, 6, 16}) {
       Product<F> product(17, 2, tokens, rng);
-      for (auto& block : product.blocks) {
-        const auto before = block;
-        std::memset(static_cast<void*>(&block), byte, sizeof(block));
-        if constexpr (requires { block.d; }) block.d = before.d;
-        if constexpr (requires { block.dmin; }) block.dmin = before.d;
-        if constexpr (requires { block.m; }) block.m = before.d;
-        if constexpr (requires { F::set_scale(block, Half()); }) F::set_scale(block, F::scale(before));
-        if constexpr (requires { block.exponent; }) block.exponent = before.exponent;
-      }
+      for (auto& block : product.blocks) test::fill_bytes<F>(block, byte);
       for (std::size_t i = 0; i < product.x.values.size(); ++i)
         product.x.values[i] = (i / 3) % 5 == 0 ? -2.0f : 2.0f;
       product.prepare();

@@ -6,22 +6,150 @@
 #include "mica/kernel/xsimd.hpp"
 
 #include "kernel/chunk.hpp"
+#include "kernel/formats.hpp"
 #include "kernel/product.hpp"
 #include "mica/exec/detail/denormals.hpp"
+
+#include <limits>
+
+namespace mica::xsimd_test {
+
+/// Vectors of 128 bits, with the dots of x86 and with those of operations of xsimd alone, as Arm has them.
+#if defined(__SSE4_2__)
+struct WithoutDots : ::xsimd::fma3<::xsimd::sse4_2> {};
+#endif
+
+}  // namespace mica::xsimd_test
+
+#if defined(__SSE4_2__)
+namespace xsimd::types {
+XSIMD_DECLARE_SIMD_REGISTER_ALIAS(mica::xsimd_test::WithoutDots, fma3<sse4_2>);
+}  // namespace xsimd::types
+template <>
+inline constexpr mica::kernel::xsimd::Dots mica::kernel::xsimd::dots_of<mica::xsimd_test::WithoutDots> =
+    mica::kernel::xsimd::Dots::others;
+#endif
 
 namespace mica::xsimd_test {
 namespace {
 
 using kernel::Xsimd;
+#if defined(__SSE4_2__)
+using Narrow = kernel::Fallback<kernel::XsimdVectors<::xsimd::fma3<::xsimd::sse4_2>>, kernel::Scalar>;
+using Portable = kernel::Fallback<kernel::XsimdVectors<WithoutDots>, kernel::Scalar>;
+#else
+using Narrow = Xsimd;
+using Portable = Xsimd;
+#endif
 
-TEST_CASE_TEMPLATE("products by xsimd equal the specification", F, format::F32, format::F16, format::BF16,
-                   format::Q8_0, format::Q4_K) {
+/// One format of each shape of panels, and of each way in which codes are packed.
+using EachShape = std::tuple<format::Q4_K, format::Q5_K, format::Q6_K, format::Q3_K, format::Q2_K,
+                             format::Q8_0, format::Q4_0, format::Q5_1, format::IQ4_XS, format::MXFP4,
+                             format::TQ2_0, format::NVFP4, format::IQ2_XS>;
+
+/// Odd numbers of rows, blocks and tokens, slices of rows, and sums.
+template <class K, class F>
+void check_products() {
   CounterRng rng(1);
-  for (const std::size_t width : std::initializer_list<std::size_t>{1, 3, 19}) {
-    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 17}) {
-      test::Product<F>(5, width, tokens, rng).template check_kernels<Xsimd>(0, 5, false);
-      test::Product<F>(5, width, tokens, rng).template check_kernels<Xsimd>(1, 4, true);
+  for (const std::size_t rows : std::initializer_list<std::size_t>{1, 16, 19, 37}) {
+    const std::size_t width = F::block_size == 256 ? 1 + rows % 3 : 1 + rows % 13;
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 7, 17}) {
+      test::Product<F> product(rows, width, tokens, rng);
+      product.template check_kernels<K>(0, rows, false);
+      product.template check_kernels<K>(rows / 3, rows - rows / 5, true);
     }
+  }
+}
+
+TEST_CASE_TEMPLATE_DEFINE("products by xsimd equal the specification", F, products) {
+  check_products<Xsimd, F>();
+}
+TEST_CASE_TEMPLATE_APPLY(products, test::VectorFormats);
+
+TEST_CASE_TEMPLATE_DEFINE("products in vectors of 128 bits equal the specification", F, narrow) {
+  check_products<Narrow, F>();
+}
+TEST_CASE_TEMPLATE_APPLY(narrow, EachShape);
+
+TEST_CASE_TEMPLATE_DEFINE("products without dots of the machine equal the specification", F, portable) {
+  check_products<Portable, F>();
+}
+TEST_CASE_TEMPLATE_APPLY(portable, EachShape);
+
+TEST_CASE_TEMPLATE("neither the end of a strip of rows nor of a block of tokens shows in a product by xsimd",
+                   F, format::Q4_K, format::Q8_0, format::Q6_K) {
+  CounterRng rng(6);
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{47, 48, 49, 95, 96, 97, 193})
+    test::Product<F>(18, 2, tokens, rng).template check_kernels<Xsimd>(0, 18, false);
+  test::Product<F> tall(275, 2, 2, rng);
+  tall.template check_kernels<Xsimd>(0, 275, false);
+  tall.template check_kernels<Xsimd>(13, 272, true);
+  test::Product<F> wide(17, 100, 1, rng);  // more chunks than are gathered together
+  wide.template check_kernels<Xsimd>(0, 17, false);
+}
+
+TEST_CASE_TEMPLATE_DEFINE("the largest codes and scales stay exact by xsimd", F, largest) {
+  CounterRng rng(7);
+  for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
+    test::Product<F> product(17, 2, 3, rng);
+    for (auto& block : product.blocks) test::fill_bytes<F>(block, byte);
+    for (std::size_t i = 0; i < product.x.values.size(); ++i)
+      product.x.values[i] = (i / 3) % 5 == 0 ? -2.0f : 2.0f;
+    product.prepare();
+    product.template check_kernels<Xsimd>(0, 17, false);
+    product.template check_kernels<Narrow>(0, 17, false);
+    product.template check_kernels<Portable>(0, 17, false);
+  }
+}
+TEST_CASE_TEMPLATE_APPLY(largest, test::IntegerFormats);
+
+TEST_CASE_TEMPLATE("a NaN or an infinity spoils its token and no other by xsimd", F, format::Q4_K,
+                   format::Q8_0) {
+  CounterRng rng(8);
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{2, 18}) {
+    test::Product<F> product(9, 2, tokens, rng);
+    product.x.values[0] = std::numeric_limits<float>::quiet_NaN();
+    product.x.values[product.cols + product.cols / 2] = -std::numeric_limits<float>::infinity();
+    product.prepare();
+    product.template check_kernels<Xsimd>(0, 9, false);
+  }
+}
+
+TEST_CASE_TEMPLATE("products of many tokens that round weights are those of the specification", F,
+                   format::Q4_K, format::F16) {
+  CounterRng rng(9);
+  test::Product<F> product(19, F::block_size == 1 ? 512 : 2, 17, rng);
+  product.use_fast8();
+  product.template check_kernels<Xsimd>(3, 19, true);
+}
+
+/// Codes, scales and sums of 37 rows, as floats.
+template <class K>
+std::vector<float> quantized(test::Activations& x) {
+  K::quantize({x.view(), x.quantized(), 0, x.n});
+  std::vector<float> all(x.codes.begin(), x.codes.end());
+  all.insert(all.end(), x.scales.begin(), x.scales.end());
+  all.insert(all.end(), x.sums.begin(), x.sums.end());
+  return all;
+}
+
+TEST_CASE("activations quantised by xsimd equal the specification") {
+  CounterRng rng(10);
+  for (const bool fast8 : {false, true}) {
+    test::Activations x(37, 256);
+    x.fast8 = fast8;
+    test::fill_noise(x.values, rng, 3);
+    for (std::size_t i = 0; i < 32; ++i) {
+      x.values[256 * 1 + i] = 0;
+      x.values[256 * 2 + i] = 1e-31f;
+      x.values[256 * 3 + i] = static_cast<float>(i) + 0.5f;  // ties
+      x.values[256 * 4 + i] = -std::numeric_limits<float>::max();
+    }
+    x.values[256 * 5 + 40] = std::numeric_limits<float>::quiet_NaN();
+    x.values[256 * 6 + 255] = -std::numeric_limits<float>::infinity();
+    const std::vector<float> expected = quantized<kernel::Scalar>(x);
+    CHECK(test::differences(expected.data(), quantized<Xsimd>(x).data(), expected.size()) == 0);
+    CHECK(test::differences(expected.data(), quantized<Narrow>(x).data(), expected.size()) == 0);
   }
 }
 
