@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// usage: backend_bench [MODEL.gguf]
+// usage: backend_bench [MODEL.gguf [BACKEND...]]
 //
-// A whole Llama by each backend, on one thread: a prompt of 128 tokens in one step, and one token after it,
-// with its logits. Milliseconds, best and median of two seconds. The file is in F32, F16 or Q8_0. Backends
-// without a choice at run time have the instruction set of this program's flags (bench/CMakeLists.txt).
+// A whole Llama by each backend, or by those that are named, on one thread: a prompt of 128 tokens in one
+// step, and one token after it, with its logits. Milliseconds, best and median of two seconds. The file is in
+// F32, F16, Q8_0, Q4_K, Q5_K or Q6_K. Backends without a choice at run time have the instruction set of this
+// program's flags (bench/CMakeLists.txt).
 
 #include "kernel/measure.hpp"
 #include "mica/arch/llama.hpp"
@@ -18,14 +19,29 @@
 #include "mica/kernel/xsimd.hpp"
 #endif
 
+#include <algorithm>
+#include <span>
+#include <string_view>
+
 namespace {
 
 using Model = mica::Transformer<
     mica::arch::Llama,
-    mica::WithWeights<mica::TypeList<mica::format::F32, mica::format::F16, mica::format::Q8_0>>>;
+    mica::WithWeights<mica::TypeList<mica::format::F32, mica::format::F16, mica::format::Q8_0,
+                                     mica::format::Q4_K, mica::format::Q5_K, mica::format::Q6_K>>>;
+
+/// The program's arguments.
+std::span<char*> arguments;
+
+/// Whether a backend is named, or none is.
+bool is_chosen(std::string_view name) {
+  const auto names = arguments.subspan(std::min<std::size_t>(2, arguments.size()));
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
 
 template <class Kernels>
 void measure(const mica::gguf::Document& document) {
+  if (!is_chosen(Kernels::name)) return;
   constexpr std::size_t prompt_tokens = 128;
   mica::exec::Inline executor;
   typename Model::With<mica::WithKernels<Kernels>> model(document, executor,
@@ -49,6 +65,7 @@ void measure(const mica::gguf::Document& document) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  arguments = {argv, static_cast<std::size_t>(argc)};
   const mica::gguf::Document document = mica::gguf::open(argc > 1 ? argv[1] : "examples/models/fairy.gguf");
   std::printf("%-10s %10s %10s %12s %10s\n", "backend", "token, ms", "median", "prompt, ms", "median");
   measure<mica::kernel::Highway>(document);

@@ -2,11 +2,12 @@
 //
 // usage: xsimd_bench [FORMAT] [--json FILE]
 //
-// kernel::Xsimd beside kernel::Highway, on one thread: rows of 4,096, in the layout of the file and packed. For each
-// format 24 rows of both are compared with the specification, then one token meets a matrix larger than any cache
-// (GB/s of weights) and 128 tokens one that stays in the third level (GMAC/s). Runs of both alternate; the best of
-// each counts, and the ratio of the medians shows what the machine did meanwhile. xsimd has the instruction set of
-// this program's flags (bench/CMakeLists.txt), Highway the best that it finds.
+// kernel::Xsimd beside kernel::Highway, on one thread: rows of 4,096, in the layout of the file and packed.
+// For each format 24 rows of both are compared with the specification, then one token meets a matrix larger
+// than any cache (GB/s of weights) and 128 tokens one that stays in the third level (GMAC/s). Runs of both
+// alternate; the best of each counts, and the ratio of the medians shows what the machine did meanwhile.
+// xsimd has the instruction set of this program's flags (bench/CMakeLists.txt), Highway the best that it
+// finds.
 
 #include "kernel/product.hpp"
 #include "mica/format/lists.hpp"

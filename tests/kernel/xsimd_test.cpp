@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels by xsimd against the specification: every bit, for the instruction set this file is compiled with.
+// The kernels by xsimd against the specification: every bit, for the instruction set this file is compiled
+// with.
 
 #ifdef MICA_HAS_XSIMD
 #include "mica/kernel/xsimd.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels by xsimd: the instruction set is that of the compiler's flags, nothing is chosen at run time and
-// nothing has to be linked. Products of all formats, attention over elements that decode to floats, norms, rotation,
-// gates and the quantisation of activations are computed in vectors; the rest is the specification.
+// nothing has to be linked. Products, attention over elements that decode to floats, norms, rotation, gates
+// and the quantisation of activations are computed in vectors; the rest is the specification.
 //
 // Bit-equal to the specification. Without a fused multiply-add in the flags the specification is what runs.
 #pragma once

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention over elements that decode to floats, in vectors: lanes are tokens for scores and dimensions for values.
+// Attention over elements that decode to floats, in vectors: lanes are tokens for scores and dimensions for
+// values. Each tile is decoded once for all rows of a call.
 #pragma once
 
 #include "mica/format/float.hpp"

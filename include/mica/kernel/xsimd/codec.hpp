@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the blocks of packed rows (tensor/detail/rows16.hpp) become lines of a panel. A codec has
+// How the blocks of packed rows (tensor/detail/rows16.hpp) become lines of a panel. Lanes are rows. A codec
+// has
 //
-//   period           values after which the codes of a block repeat their pattern of bytes and bits
-//   line<A, i>(p, s)        code + code_offset of values i .. i + 3 of period s, lanes are rows; p is word 0 of the
-//                           block's codes, of the first row
-//   scales<A>(p, b, r, out) the scales of block b of rows [r, r + lanes); p: those of the block's scale bytes
+//   period                    values after which the codes of a block repeat their pattern of bytes and bits
+//   line<A, i>(p, s)          code + code_offset of values i .. i + 3 of period s; p is word 0 of the block's
+//                             codes, of the first row
+//   scales<A>(p, b, r, out)   the scales of block b of a chunk, rows [r, r + lanes); p: the block's scale bytes
 //
-// The format's own unpack() serves formats without a codec.
+// Formats without a codec are unpacked by their own code (fill.hpp).
 #pragma once
 
 #include "mica/format/few_bits.hpp"
@@ -78,7 +79,7 @@ void set_d(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out
     std::memcpy(&half, p + panel_rows * at + 2 * (r + i), 2);
     high[i] = half << 16;
   }
-  widened(VI<A>::load_aligned(high), Half()).store_aligned(out.d[b] + r);
+  widened(VI<A>::load_unaligned(high), Half()).store_unaligned(out.d[b] + r);
 }
 struct OneScale {
   template <class A>
@@ -92,9 +93,9 @@ struct ScaleAndOffset {
   template <class A>
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
     const VU<A> both = scale_word<A>(p, 0, r);
-    low_half(both).store_aligned(out.d[b] + r);
-    high_half(both).store_aligned(out.minus_dmin[b] + r);
-    VF<A>(1.0f).store_aligned(out.min[b] + r);
+    low_half(both).store_unaligned(out.d[b] + r);
+    high_half(both).store_unaligned(out.minus_dmin[b] + r);
+    VF<A>(1.0f).store_unaligned(out.min[b] + r);
   }
 };
 
@@ -167,11 +168,11 @@ struct Codec<format::IQ4_XS> : Levels<iq4_table.entry> {
   template <class A>
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
     const VU<A> d_and_high = scale_word<A>(p, 0, r), low = scale_word<A>(p, 1, r);
-    low_half(d_and_high).store_aligned(out.d[b] + r);
+    low_half(d_and_high).store_unaligned(out.d[b] + r);
     for (int g = 0; g < 8; ++g) {
       const VF<A> scale =
           bits(low, 4 * g, 15) + bits(d_and_high, 16 + 2 * g, 3) * VF<A>(16.0f) - VF<A>(32.0f);  // exact
-      scale.store_aligned(out.scale[g] + r);
+      scale.store_unaligned(out.scale[g] + r);
     }
   }
 };
@@ -200,7 +201,7 @@ struct Codec<format::TQ2_0> : BitPairs {
   /// d alone, beside scales of 1.
   template <class A>
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
-    for (std::size_t g = 0; g < 8; ++g) VF<A>(1.0f).store_aligned(out.scale[g] + r);
+    for (std::size_t g = 0; g < 8; ++g) VF<A>(1.0f).store_unaligned(out.scale[g] + r);
     set_d<A>(p, b, r, out);
   }
 };
@@ -212,12 +213,12 @@ struct Codec<format::Q2_K> : BitPairs {
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
     for (std::size_t g = 0; g < 16; ++g) {
       const VU<A> four = scale_word<A>(p, g / 4, r);
-      bits(four, static_cast<int>(8 * (g % 4)), 15).store_aligned(out.scale[g] + r);
-      bits(four, static_cast<int>(8 * (g % 4) + 4), 15).store_aligned(out.min[g] + r);
+      bits(four, static_cast<int>(8 * (g % 4)), 15).store_unaligned(out.scale[g] + r);
+      bits(four, static_cast<int>(8 * (g % 4) + 4), 15).store_unaligned(out.min[g] + r);
     }
     const VU<A> both = scale_word<A>(p, 4, r);
-    low_half(both).store_aligned(out.d[b] + r);
-    (-high_half(both)).store_aligned(out.minus_dmin[b] + r);
+    low_half(both).store_unaligned(out.d[b] + r);
+    (-high_half(both)).store_unaligned(out.minus_dmin[b] + r);
   }
 };
 
@@ -238,7 +239,7 @@ struct Codec<format::Q3_K> {
     for (std::size_t g = 0; g < 16; ++g) {
       const VF<A> low = bits(scale_word<A>(p, g % 8 / 4, r), static_cast<int>(8 * (g % 4) + g / 8 * 4), 15),
                   top = bits(high, static_cast<int>(8 * (g % 4) + 2 * (g / 4)), 3);
-      (low + top * VF<A>(16.0f) - VF<A>(32.0f)).store_aligned(out.scale[g] + r);  // exact
+      (low + top * VF<A>(16.0f) - VF<A>(32.0f)).store_unaligned(out.scale[g] + r);  // exact
     }
     set_d<A, 12>(p, b, r, out);
   }
@@ -250,13 +251,13 @@ struct SixBitScales {
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
     const VU<A> both = scale_word<A>(p, 0, r), low = scale_word<A>(p, 1, r), middle = scale_word<A>(p, 2, r),
                 high = scale_word<A>(p, 3, r);
-    low_half(both).store_aligned(out.d[b] + r);
-    (-high_half(both)).store_aligned(out.minus_dmin[b] + r);
+    low_half(both).store_unaligned(out.d[b] + r);
+    (-high_half(both)).store_unaligned(out.minus_dmin[b] + r);
     for (int g = 0; g < 4; ++g) {
-      bits(low, 8 * g, 63).store_aligned(out.scale[g] + r);
-      bits(middle, 8 * g, 63).store_aligned(out.min[g] + r);
-      upper(high, 8 * g, low, 8 * g + 6).store_aligned(out.scale[g + 4] + r);
-      upper(high, 8 * g + 4, middle, 8 * g + 6).store_aligned(out.min[g + 4] + r);
+      bits(low, 8 * g, 63).store_unaligned(out.scale[g] + r);
+      bits(middle, 8 * g, 63).store_unaligned(out.min[g] + r);
+      upper(high, 8 * g, low, 8 * g + 6).store_unaligned(out.scale[g + 4] + r);
+      upper(high, 8 * g + 4, middle, 8 * g + 6).store_unaligned(out.min[g + 4] + r);
     }
   }
 
@@ -303,7 +304,7 @@ struct Codec<format::Q6_K> {
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
     for (std::size_t g = 0; g < 16; ++g) {
       const VI<A> four = ::xsimd::bitwise_cast<std::int32_t>(scale_word<A>(p, g / 4, r));
-      ::xsimd::to_float((four << static_cast<int>(24 - 8 * (g % 4))) >> 24).store_aligned(out.scale[g] + r);
+      ::xsimd::to_float((four << static_cast<int>(24 - 8 * (g % 4))) >> 24).store_unaligned(out.scale[g] + r);
     }
     set_d<A, 16>(p, b, r, out);
   }

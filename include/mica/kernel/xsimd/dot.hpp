@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Dots of four adjacent bytes, added to the lanes of a sum: exact. xsimd has no such operation, so this file
-// and words.hpp hold what is written in intrinsics. There are three kinds of machines:
+// and words.hpp, and no others, have intrinsics. There are three kinds of machines:
 //
 //   quads    one instruction, u8 by s8 (AVX-512 VNNI, AVX-VNNI)
-//   pairs    u8 by s8, products are added in 16 bits two at a time, and those two at a time (SSSE3 to AVX-512)
-//   others   s8 by s8 by operations of xsimd alone, on 16-bit lanes
+//   pairs    u8 by s8, two products are added in 16 bits and two of those sums in 32 (SSSE3 to AVX-512)
+//   others   s8 by s8, on lanes of 16 bits, by operations of xsimd alone
 //
 // Codes are unsigned (code + offset) for u8 by s8, and signed for others and where pairs would saturate.
 #pragma once
@@ -69,8 +69,8 @@ template <class A>
   return sum + ((pairs << 16) >> 16) + (pairs >> 16);
 }
 
-/// sum plus, in each lane, the products of four codes and four activations. w: signed bytes where
-/// signed_codes<A, ...> are `with_sign`.
+/// sum plus, in each lane, the products of four codes and four activations. with_sign: codes are signed
+/// bytes, as signed_codes says.
 template <bool with_sign, class A>
 [[gnu::always_inline]] inline VI<A> dot4(VU8<A> w, VI8<A> x, VI<A> sum) noexcept {
   if constexpr (dots_of<A> == Dots::quads) {

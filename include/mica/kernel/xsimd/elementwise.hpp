@@ -78,7 +78,7 @@ std::int16_t round16(const float* x, float inverse, std::int8_t* codes) noexcept
   VI<A> sum(0);
   for (std::size_t i = 0; i < 16; i += lanes<A>) {
     const VI<A> code = ::xsimd::nearbyint_as_int(load<A>(x + i) * VF<A>(inverse));
-    code.store_aligned(rounded + i);
+    code.store_unaligned(rounded + i);
     sum += code;
   }
   for (std::size_t i = 0; i < 16; ++i) codes[i] = static_cast<std::int8_t>(rounded[i]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sources of panels: where the rows of a matrix are, and how a chunk of sixteen of them becomes a panel. Rows in
-// the layout of the file are packed on the stack first, as tensor::pack does, so that a format has one codec;
-// rows of formats without a codec are unpacked by the format itself.
+// Where the rows of a matrix are, and how a chunk of sixteen of them becomes a panel. Rows in the layout of
+// the file are packed on the stack first, as tensor::pack does, so that a format has one codec. Rows of
+// formats without a codec are unpacked by the format's own code.
 #pragma once
 
 #include "mica/kernel/xsimd/codec.hpp"
@@ -30,7 +30,7 @@ template <class F, class A, std::size_t... i>
 void set_lines(const std::uint8_t* p, std::size_t s, std::size_t line, std::size_t r, Panel& out,
                std::index_sequence<i...>) noexcept {
   const VU8<A> offset(shape_of<A, F>.with_sign ? static_cast<std::uint8_t>(F::code_offset) : std::uint8_t{0});
-  ((Codec<F>::template line<A, 4 * i>(p, s) - offset).store_aligned(out.lines[line + i][r]), ...);
+  ((Codec<F>::template line<A, 4 * i>(p, s) - offset).store_unaligned(out.lines[line + i][r]), ...);
 }
 
 /// n blocks of packed rows.
@@ -51,8 +51,7 @@ template <class F, class A>
 
 /// Scale bytes [at, at + bytes) of a block of each row in the layout of packed rows.
 template <class A, std::size_t at, std::size_t bytes>
-[[gnu::always_inline]] inline void pack_scales(const std::byte* const (&rows)[panel_rows],
-                                               std::byte* out) noexcept {
+[[gnu::always_inline]] inline void pack_scales(RowBytes rows, std::byte* out) noexcept {
   constexpr std::size_t words = bytes / 4 * 4;
   transpose_words<A, at, bytes / 4>(rows, out);
   if constexpr (bytes - words >= 2) copy_units<2>(rows, at + words, out + panel_rows * words);
@@ -61,8 +60,7 @@ template <class A, std::size_t at, std::size_t bytes>
 
 /// One block of each row in the layout of packed rows.
 template <class F, class A>
-[[gnu::always_inline]] inline void pack_block(const std::byte* const (&rows)[panel_rows], std::byte* codes,
-                                              std::byte* scales) noexcept {
+[[gnu::always_inline]] inline void pack_block(RowBytes rows, std::byte* codes, std::byte* scales) noexcept {
   constexpr std::size_t tail = F::codes_at + F::code_bytes;
   static_assert(F::codes_at % 4 == 0 || tail == sizeof(typename F::Block));
   transpose_words<A, F::codes_at, F::code_bytes / 4>(rows, codes);
@@ -79,53 +77,58 @@ template <class F, class A>
   pack_scales<A, tail, sizeof(typename F::Block) - tail>(rows, scales + panel_rows * F::codes_at);
 }
 
-/// A block of row r, by the format's own code.
+/// Codes of a chunk of sixteen rows, in the order of the file.
+struct CodeRows {
+  alignas(64) std::uint8_t code[panel_rows][chunk_values];
+};
+
+/// Block b of row r, by the format's own code: codes to `codes`, scales to `out`.
 template <class A, class F>
-void set_row(const typename F::Block& block, std::size_t b, std::size_t r, Panel& out) noexcept {
-  format::Codes<F::block_size, F::group> parts;
+[[gnu::noinline]] void unpack_block(const typename F::Block& block, std::size_t b, std::size_t r,
+                                    CodeRows& codes, PanelScales& out) noexcept {
+  constexpr int offset = shape_of<A, F>.with_sign ? 0 : F::code_offset;
+  constexpr std::size_t groups = F::block_size / F::group;
+  alignas(64) format::Codes<F::block_size, F::group> parts;
   F::unpack(block, parts);
-  for (std::size_t i = 0; i < F::block_size; ++i) {
-    const int offset = shape_of<A, F>.with_sign ? 0 : F::code_offset;
-    const std::size_t k = F::block_size * b + i;
-    out.lines[k / 4][r][k % 4] = static_cast<std::uint8_t>(parts.code[i] + offset);
+  std::uint8_t* const code = codes.code[r] + F::block_size * b;
+  for (std::size_t i = 0; i < F::block_size; ++i) code[i] = static_cast<std::uint8_t>(parts.code[i] + offset);
+  for (std::size_t g = 0; g < groups; ++g) {
+    if constexpr (shape_of<A, F>.has_scales)
+      out.scale[groups * b + g][r] = static_cast<float>(parts.scale[g]);
+    if constexpr (F::has_mins) out.min[groups * b + g][r] = static_cast<float>(parts.min[g]);
   }
-  for (std::size_t g = 0; g < F::block_size / F::group; ++g) {
-    const std::size_t at = F::block_size / F::group * b + g;
-    if constexpr (shape_of<A, F>.has_scales) out.scales.scale[at][r] = static_cast<float>(parts.scale[g]);
-    if constexpr (F::has_mins) out.scales.min[at][r] = static_cast<float>(parts.min[g]);
-  }
-  out.scales.d[b][r] = parts.d;
-  if constexpr (F::has_mins) out.scales.minus_dmin[b][r] = -parts.dmin;
+  out.d[b][r] = parts.d;
+  if constexpr (F::has_mins) out.minus_dmin[b][r] = -parts.dmin;
 }
 
 /// Blocks of sixteen packed rows.
 struct PackedBlocks {
   const std::uint8_t* codes;
   const std::uint8_t* scales;
-  const std::uint8_t* ahead;  // what will be read later: a hint
+  const std::uint8_t* ahead;  // prefetched meanwhile
 };
 
-/// Bytes between packed rows that are read and those that are asked for: a core has them on their way meanwhile.
+/// Bytes between the packed rows that are multiplied and those that are prefetched: as far as 16 to 24 KiB,
+/// the distance changes the speed by less than the spread of measurements; at 8 KiB Q6_K is half as fast.
 inline constexpr std::size_t packed_ahead = 16 << 10;
 
-/// Place for the blocks of a chunk.
+/// Memory for the packed blocks of a chunk.
 template <class F>
 struct PackedChunk {
   alignas(64) std::byte codes[chunk_blocks<F>][panel_rows * F::code_bytes];
   alignas(64) std::byte scales[chunk_blocks<F>][panel_rows * Rows16::scale_bytes<F>];
 };
 
-/// n blocks of rows in the layout of the file, those `ahead` bytes later are asked for.
+/// Packs n blocks of rows in the layout of the file, and prefetches those `ahead` bytes later.
 template <class F, class A>
-[[gnu::noinline, gnu::flatten]] void pack_chunk(const typename F::Block* const (&rows)[panel_rows],
-                                                std::size_t n, std::size_t ahead,
+[[gnu::noinline, gnu::flatten]] void pack_chunk(RowBytes rows, std::size_t n, std::size_t ahead,
                                                 PackedChunk<F>& out) noexcept {
+  constexpr std::size_t block_bytes = sizeof(typename F::Block);
   for (std::size_t b = 0; b < n; ++b) {
-    const std::byte* blocks[panel_rows];
+    RowBytes blocks = rows.from(block_bytes * b);
+    asm("" : "+r"(blocks.first), "+r"(blocks.stride));  // or gcc keeps 16 pointers in vector registers
     for (std::size_t r = 0; r < panel_rows; ++r) {
-      blocks[r] = reinterpret_cast<const std::byte*>(rows[r] + b);
-      for (std::size_t line = 0; line < sizeof(typename F::Block); line += 64)
-        prefetch(blocks[r], ahead + line);
+      for (std::size_t line = 0; line < block_bytes; line += 64) prefetch(blocks[r], ahead + line);
     }
     pack_block<F, A>(blocks, out.codes[b], out.scales[b]);
   }
@@ -143,12 +146,17 @@ struct FileRows {
   [[nodiscard]] const typename F::Block& block(std::size_t p, std::size_t r, std::size_t b) const noexcept {
     return w.row(std::min(row(p) + r, last - 1))[b];
   }
-  /// Blocks [b, b + n) of panel p, in `place` where they are not in memory as packed rows.
+  /// Blocks [b, b + n) of panel p, packed in `place`.
   [[nodiscard]] PackedBlocks packed(std::size_t p, std::size_t b, std::size_t n,
                                     PackedChunk<F>& place) const noexcept {
-    const typename F::Block* rows[panel_rows];
-    for (std::size_t r = 0; r < panel_rows; ++r) rows[r] = &block(p, r, b);
-    pack_chunk<F, A>(rows, n, panel_rows * w.blocks_per_row() * sizeof(*rows[0]), place);
+    const std::size_t row_bytes = w.blocks_per_row() * sizeof(typename F::Block);
+    RowBytes rows{reinterpret_cast<const std::byte*>(&block(p, 0, b)), row_bytes};
+    typename F::Block copies[panel_rows][chunk_blocks<F>];
+    if (row(p) + panel_rows > last) {
+      for (std::size_t r = 0; r < panel_rows; ++r) std::copy_n(&block(p, r, b), n, copies[r]);
+      rows = {reinterpret_cast<const std::byte*>(copies), sizeof(copies[0])};
+    }
+    pack_chunk<F, A>(rows, n, panel_rows * row_bytes, place);
     const auto* const codes = reinterpret_cast<const std::uint8_t*>(place.codes);
     return {codes, reinterpret_cast<const std::uint8_t*>(place.scales), codes};
   }
@@ -186,9 +194,13 @@ void fill(const Rows& rows, std::size_t p, std::size_t b, std::size_t n, Panel& 
     const PackedBlocks blocks = rows.packed(p, b, n, place);
     fill_packed<F, A>(blocks.codes, blocks.scales, n, out);
   } else {
+    CodeRows codes = {};
     for (std::size_t r = 0; r < panel_rows; ++r) {
-      for (std::size_t i = 0; i < n; ++i) set_row<A, F>(rows.block(p, r, b + i), i, r, out);
+      for (std::size_t i = 0; i < n; ++i)
+        unpack_block<A, F>(rows.block(p, r, b + i), i, r, codes, out.scales);
     }
+    const RowBytes bytes{reinterpret_cast<const std::byte*>(codes.code), chunk_values};
+    transpose_words<A, 0, chunk_values / 4>(bytes, reinterpret_cast<std::byte*>(out.lines));
   }
 }
 

@@ -12,8 +12,9 @@ namespace mica::kernel::xsimd {
 template <class F, class A>
 inline constexpr std::size_t group_bytes = lanes<A> * sizeof(typename F::Block) * F::group / F::block_size;
 
-/// The integer sum of group g of a chunk, whose codes begin with value `first` of period s. Asks for as many bytes
-/// from `ahead` on as the group has, a line at a time: bursts let memory rest (highway/ops-inl.hpp).
+/// The integer sum of group g of a chunk, whose codes begin with value `first` of period s. Prefetches as
+/// many bytes from `ahead` on as the group has, a cache line with a dot: bursts let memory rest (design note
+/// 0004).
 template <class F, class A, std::size_t first>
 VF<A> sum_group(const std::uint8_t* codes, std::size_t s, std::size_t g, const std::uint8_t* ahead,
                 const TokenChunk& token) noexcept {
@@ -29,16 +30,16 @@ VF<A> sum_group(const std::uint8_t* codes, std::size_t s, std::size_t g, const s
   return ::xsimd::to_float(sum);
 }
 
-/// acc and the weighted sum of 32 values of a chunk, from value 32 at on.
+/// Adds the weighted sum of 32 values of a chunk, from value 32 at on, to acc.
 template <class F, class A, std::size_t first>
 void add_sum(const std::uint8_t* codes, std::size_t s, std::size_t at, const std::uint8_t* ahead,
              const PanelScales& w, std::size_t r, const TokenChunk& token, VF<A>& acc) noexcept {
   constexpr std::size_t groups = 32 / F::group;
   VF<A> isum = sum_group<F, A, first>(codes, s, groups * at, ahead, token);
-  if constexpr (shape_of<A, F>.has_scales) isum = isum * VF<A>::load_aligned(w.scale[groups * at] + r);
+  if constexpr (shape_of<A, F>.has_scales) isum = isum * VF<A>::load_unaligned(w.scale[groups * at] + r);
   if constexpr (groups == 2) {
     const VF<A> second = sum_group<F, A, first + 16>(codes, s, 2 * at + 1, ahead + group_bytes<F, A>, token);
-    isum = fma<A>(second, VF<A>::load_aligned(w.scale[2 * at + 1] + r), isum);
+    isum = fma<A>(second, VF<A>::load_unaligned(w.scale[2 * at + 1] + r), isum);
   }
   acc = fma<A>(VF<A>(token.scale[at]), isum, acc);
 }
@@ -63,14 +64,14 @@ template <class F, class A>
                                 ahead + 32 / F::group * group_bytes<F, A> * at, scales, r, token, acc);
         });
       }
-      VF<A> product = fma<A>(VF<A>::load_aligned(scales.d[b] + r), acc, VF<A>::load_aligned(y + r));
+      VF<A> product = fma<A>(VF<A>::load_unaligned(scales.d[b] + r), acc, VF<A>::load_unaligned(y + r));
       if constexpr (F::has_mins) {
         acc = VF<A>(0.0f);
         for (std::size_t g = groups * b; g < groups * (b + 1); ++g)
-          acc = fma<A>(VF<A>::load_aligned(scales.min[g] + r), VF<A>(token.min_factor[g]), acc);
-        product = fma<A>(VF<A>::load_aligned(scales.minus_dmin[b] + r), acc, product);
+          acc = fma<A>(VF<A>::load_unaligned(scales.min[g] + r), VF<A>(token.min_factor[g]), acc);
+        product = fma<A>(VF<A>::load_unaligned(scales.minus_dmin[b] + r), acc, product);
       }
-      product.store_aligned(y + r);
+      product.store_unaligned(y + r);
     }
   }
 }

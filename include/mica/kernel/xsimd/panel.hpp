@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chunk of sixteen rows in the form that tiles multiply (tiles.hpp), and a chunk of tokens beside it. A chunk
-// is 256 values of a row: one block or several. Both are the same type for all formats; PanelShape says which
-// parts of them a format has.
+// A chunk of sixteen rows in the form that tiles multiply (tiles.hpp), and a chunk of tokens beside it. A
+// chunk is 256 values of a row: one block or several. Both are the same type for all formats; PanelShape says
+// which parts of them a format has.
 #pragma once
 
 #include "mica/kernel/xsimd/dot.hpp"
@@ -23,8 +23,6 @@ struct PanelShape {
   bool has_scales;  // false: every integer scale is 1
   bool has_bias;    // codes are unsigned and have an offset, which sums begin with
   bool with_sign;   // codes are signed bytes
-
-  [[nodiscard]] constexpr std::size_t blocks() const noexcept { return chunk_values / block_size; }
 };
 
 /// Whether products with the format can be computed in panels.
@@ -58,7 +56,7 @@ struct TokenChunk {
 };
 
 /// Values [k, k + n) of a token, n a multiple of 32. offset: what is added to every weight's code.
-template <PanelShape shape>
+template <PanelShape shape, class A>
 void gather(const QuantizedRows& x, std::size_t token, std::size_t k, std::size_t n, std::int32_t offset,
             TokenChunk& out) noexcept {
   const float* const scales = x.row_scales(token) + k / 32;

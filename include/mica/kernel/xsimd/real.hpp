@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with float formats: numbers of 16 and 32 bits become floats in vectors, those of other formats by the
-// format's own code; then sixteen chains are continued in vectors (kernel/detail/row_products.hpp).
+// Products with float formats, a row at a time: sixteen chains are continued in vectors
+// (kernel/detail/row_products.hpp). Numbers of 16 bits become floats in vectors, those of other formats by
+// the format's own code.
 #pragma once
 
 #include "mica/format/float.hpp"

@@ -39,11 +39,14 @@ using VU8 = ::xsimd::batch<std::uint8_t, A>;
 template <class A>
 inline constexpr std::size_t lanes = VF<A>::size;
 
-/// Calls f with 0 .. n - 1 as constants, so that arrays of vectors stay in registers.
+/// Calls f with constants, 0 .. n - 1 in the second form, so that arrays of vectors stay in registers.
+template <std::size_t... i, class F>
+[[gnu::always_inline]] inline void unrolled(std::index_sequence<i...>, const F& f) {
+  (f(std::integral_constant<std::size_t, i>()), ...);
+}
 template <std::size_t n, class F>
 [[gnu::always_inline]] inline void unrolled(const F& f) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) { (f(std::integral_constant<std::size_t, i>()), ...); }
-  (std::make_index_sequence<n>());
+  unrolled(std::make_index_sequence<n>(), f);
 }
 
 template <class A>

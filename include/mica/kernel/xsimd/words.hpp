@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words of four bytes of sixteen rows: transposed from rows to lanes and back to nothing, so that a vector has
-// one word of as many rows as it has lanes. xsimd's zips cross the whole of a vector, these stay in blocks of 128
-// bits, which vectors of 128 bits have in xsimd itself. With dot.hpp the only file that holds intrinsics.
+// Words of four bytes of sixteen rows, transposed: a vector has one word of as many rows as it has lanes.
+// xsimd's zips and table lookups cross the whole vector, those here stay in blocks of 128 bits, so wider
+// vectors need intrinsics. With dot.hpp the only file that has them.
 #pragma once
 
 #include "mica/kernel/xsimd/vectors.hpp"
-
-#include <cstring>
 
 namespace mica::kernel::xsimd {
 
 /// Rows that are computed together.
 inline constexpr std::size_t panel_rows = 16;
 
-/// Asks for the cache line `ahead` bytes behind p, into the second level: far more than the first holds is on its way.
+/// Asks for the cache line `ahead` bytes behind p, into the second level: the first cannot hold all that is
+/// on its way.
 template <class T>
-void prefetch(const T* p, std::size_t ahead) noexcept {
+[[gnu::always_inline]] inline void prefetch(const T* p, std::size_t ahead) noexcept {
   __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) + ahead), 0, 2);
 }
 
@@ -24,6 +23,16 @@ void prefetch(const T* p, std::size_t ahead) noexcept {
 template <class A>
 inline constexpr bool has_words =
     lanes<A> == 4 || std::is_base_of_v<::xsimd::avx2, A> || std::is_base_of_v<::xsimd::avx512bw, A>;
+
+/// Bytes of sixteen rows at equal distances.
+struct RowBytes {
+  const std::byte* first;
+  std::size_t stride;
+
+  [[nodiscard]] const std::byte* operator[](std::size_t r) const noexcept { return first + stride * r; }
+  /// The same, `bytes` later in every row.
+  [[nodiscard]] RowBytes from(std::size_t bytes) const noexcept { return {first + bytes, stride}; }
+};
 
 namespace detail {
 
@@ -49,7 +58,7 @@ struct Blocks {
 };
 
 #if defined(__AVX2__)
-inline __m128i load_block(const std::byte* p) noexcept {
+[[gnu::always_inline]] inline __m128i load_block(const std::byte* p) noexcept {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 template <class A>
@@ -98,8 +107,8 @@ VU8<A> lookup16(const std::uint8_t* table, VU8<A> indices) noexcept {
 
 /// word[i] = word i of four at the bytes rows[r] + at, lanes are rows from `row` on.
 template <class A>
-[[gnu::always_inline]] inline void load_words(const std::byte* const (&rows)[panel_rows], std::size_t at,
-                                              std::size_t row, VI<A> (&word)[4]) noexcept {
+[[gnu::always_inline]] inline void load_words(RowBytes rows, std::size_t at, std::size_t row,
+                                              VI<A> (&word)[4]) noexcept {
   using B = detail::Blocks<A>;
   unrolled<4>([&](auto i) {
     const std::byte* block[lanes<A> / 4];
@@ -116,24 +125,22 @@ template <class A>
 
 /// `bytes` bytes at rows[r] + at go to out[bytes r].
 template <std::size_t bytes>
-[[gnu::always_inline]] inline void copy_units(const std::byte* const (&rows)[panel_rows], std::size_t at,
-                                              std::byte* out) noexcept {
+[[gnu::always_inline]] inline void copy_units(RowBytes rows, std::size_t at, std::byte* out) noexcept {
   for (std::size_t r = 0; r < panel_rows; ++r) std::memcpy(out + bytes * r, rows[r] + at, bytes);
 }
 
 /// Word w of `words` words at rows[r] + at goes to out[64 w + 4 r].
 template <class A, std::size_t at, std::size_t words>
-[[gnu::always_inline]] inline void transpose_words(const std::byte* const (&rows)[panel_rows],
-                                                   std::byte* out) noexcept {
-  unrolled<words / 4>([&](auto i) {
+[[gnu::always_inline]] inline void transpose_words(RowBytes rows, std::byte* out) noexcept {
+  for (std::size_t w = 0; w + 4 <= words; w += 4) {
     for (std::size_t r = 0; r < panel_rows; r += lanes<A>) {
       VI<A> word[4];
-      load_words<A>(rows, at + 16 * i, r, word);
-      unrolled<4>([&](auto w) {
-        word[w].store_aligned(reinterpret_cast<std::int32_t*>(out + 4 * (panel_rows * (4 * i + w) + r)));
+      load_words<A>(rows, at + 4 * w, r, word);
+      unrolled<4>([&](auto i) {
+        word[i].store_unaligned(reinterpret_cast<std::int32_t*>(out + 4 * (panel_rows * (w + i) + r)));
       });
     }
-  });
+  }
   for (std::size_t w = words / 4 * 4; w < words; ++w)
     copy_units<4>(rows, at + 4 * w, out + 4 * panel_rows * w);
 }
