@@ -10,14 +10,22 @@
 #include "mica_tools/write/gguf_writer.hpp"
 
 // encode: weights in other formats, by a search for each block, and GGUF files
+#include "mica_tools/encode/codebook_groups.hpp"
 #include "mica_tools/encode/codebooks.hpp"
+#include "mica_tools/encode/eights.hpp"
 #include "mica_tools/encode/encode.hpp"
+#include "mica_tools/encode/entry_search.hpp"
 #include "mica_tools/encode/few_bits.hpp"
+#include "mica_tools/encode/four.hpp"
+#include "mica_tools/encode/iq1.hpp"
+#include "mica_tools/encode/iq2.hpp"
+#include "mica_tools/encode/iq3.hpp"
 #include "mica_tools/encode/k.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
 #include "mica_tools/encode/pack_pairs.hpp"
 #include "mica_tools/encode/rounded.hpp"
 #include "mica_tools/encode/scaled_groups.hpp"
+#include "mica_tools/encode/split_codebook.hpp"
 
 // quantize: files in other formats, importance matrices
 #include "mica_tools/quantize/importance.hpp"

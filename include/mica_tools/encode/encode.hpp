@@ -12,6 +12,9 @@
 #include "mica/tensor/packing.hpp"
 #include "mica_tools/encode/codebooks.hpp"
 #include "mica_tools/encode/few_bits.hpp"
+#include "mica_tools/encode/iq1.hpp"
+#include "mica_tools/encode/iq2.hpp"
+#include "mica_tools/encode/iq3.hpp"
 #include "mica_tools/encode/k.hpp"
 #include "mica_tools/encode/rounded.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes of the K formats and the ternary ones put into bytes, as format/encode/pack.hpp does for others.
+// Codes of the K formats, the ternary ones and those with codebooks put into bytes, as format/encode/pack.hpp
+// does for others.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,13 @@ inline void pack_pairs(const std::uint8_t* codes, unsigned shift, std::uint8_t* 
       bytes[32 * h + j] = static_cast<std::uint8_t>(byte);
     }
   }
+}
+
+/// 2 n codes of four bits: code i is nibble i % 2 of byte i / 2.
+template <std::size_t n>
+void pack_adjacent_nibbles(const std::uint8_t (&codes)[2 * n], std::uint8_t (&bytes)[n]) noexcept {
+  for (std::size_t j = 0; j < n; ++j)
+    bytes[j] = static_cast<std::uint8_t>(codes[2 * j] | codes[2 * j + 1] << 4);
 }
 
 /// The n codes of an unpacked block, counted from 0.
