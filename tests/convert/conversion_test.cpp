@@ -83,7 +83,7 @@ TEST_CASE("an asked type is that of all matrices whose rows it divides") {
   CHECK(out.metadata().require<std::uint32_t>("general.file_type") == 7);
   const gguf::Document wide = converted(folder, {.format = format::Q4_K::id});
   CHECK(wide.tensor("blk.0.attn_q.weight").format.name == "Q8_0");  // rows of 32 are no block of 256
-  CHECK(refused(folder, {.format = format::IQ1_S::id}).code() == ErrorCode::unsupported);
+  CHECK(refused(folder, {.format = format::NVFP4::id}).code() == ErrorCode::unsupported);
 }
 
 TEST_CASE("eight-bit floats are multiplied by the scales beside them") {

@@ -267,8 +267,8 @@ TEST_CASE("a recipe without a published perplexity is worth what its bits are wo
   CHECK(worth("Q4_K_M") == 0.88);
   CHECK(worth("TQ1_0") == 0.14);
   CHECK(worth("MXFP4_MOE") <= worth("Q8_0"));
-  fit::Candidate none = candidate("qwen2-7b");
-  CHECK_FALSE(none.keep_only("IQ3_M"));  // is not written
+  CHECK(worth("IQ3_M") < worth("IQ4_XS"));
+  CHECK(worth("IQ1_S") < worth("IQ2_XXS"));
 }
 
 TEST_CASE("experts that are streamed are read as chance has it") {

@@ -102,17 +102,20 @@ TEST_CASE("what makes no sense is refused with its way out") {
     CHECK(mica({"quantize", out, folder.path(type), type}).code == 0);
 }
 
-TEST_CASE("the types that are offered can be written, and those of a dry run are named apart") {
+TEST_CASE("the types that are offered can be written, and those that need importance say so") {
   const TemporaryFolder folder;
   const std::string in = small_file(folder);
   const Ran unknown = mica({"quantize", in, folder.path("q.gguf"), "Q9"});
   CHECK(unknown.code == 2);
   CHECK(has(unknown.err, "Known: F32 BF16 F16 Q8_0 "));
-  CHECK(unknown.err.find("IQ1_S") == std::string::npos);
-  CHECK(mica({"synth", "stories-15m", "Q9", folder.path("s.gguf")}).err.find("IQ1_S") == std::string::npos);
-  CHECK(has(mica({"quantize", "--help"}).out, "--dry-run also"));
-  CHECK(mica({"quantize", in, "IQ3_S", "--dry-run"}).code == 0);
-  CHECK(mica({"quantize", in, folder.path("q.gguf"), "IQ3_S"}).code == 5);
+  CHECK(has(unknown.err, " IQ1_S"));
+  CHECK(has(mica({"synth", "stories-15m", "Q9", folder.path("s.gguf")}).err, " IQ1_S"));
+  CHECK(mica({"quantize", in, "IQ1_S", "--dry-run"}).code == 0);
+  CHECK(mica({"quantize", in, folder.path("iq3.gguf"), "IQ3_S"}).code == 0);
+  CHECK(format_in(folder.path("iq3.gguf"), "blk.0.attn_q.weight") == "IQ3_S");
+  const Ran refused = mica({"quantize", in, folder.path("iq1.gguf"), "IQ1_S"});
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "--imatrix FILE"));
 }
 
 TEST_CASE("a model goes on as before in eight bits") {

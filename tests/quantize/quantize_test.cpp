@@ -120,7 +120,7 @@ TEST_CASE("what is quantised already is quantised again only on demand, and a co
   CHECK(contents(folder.path("copy.gguf")) == contents(folder.path("q8.gguf")));
 }
 
-TEST_CASE("formats that are nothing without importance are refused, and those that cannot be written") {
+TEST_CASE("formats that need importance are refused without it, by the name of the flag") {
   SmallModel model = two_layers();
   const auto document = model.document();
   const auto refused = [&](Recipe recipe) {
@@ -130,8 +130,15 @@ TEST_CASE("formats that are nothing without importance are refused, and those th
       return 0;
     });
   };
-  CHECK(mentions(refused(Recipe::Q2_K_S), "--imatrix"));
-  CHECK(refused(Recipe::IQ2_XS).code() != ErrorCode::failed);
+  for (const Recipe recipe : {Recipe::Q2_K_S, Recipe::IQ1_S, Recipe::IQ1_M, Recipe::IQ2_XXS, Recipe::IQ2_XS,
+                              Recipe::IQ2_S, Recipe::IQ2_M, Recipe::IQ3_XXS, Recipe::IQ3_XS}) {
+    CAPTURE(quantize::info(recipe).name);
+    const Error error = refused(recipe);
+    CHECK(error.code() == ErrorCode::usage);
+    CHECK(mentions(error, "--imatrix FILE", "mica imatrix"));
+  }
+  Job(document, {.recipe = Recipe::IQ3_S}).check();
+  Job(document, {.recipe = Recipe::IQ3_M}).check();
 }
 
 TEST_CASE("a file is never written over the one that is read") {

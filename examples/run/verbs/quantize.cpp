@@ -58,9 +58,7 @@ class Quantize final : public Verb {
   void declare(Flags& flags) override {
     add_model(flags);
     flags.group("Quantize");
-    flags.words(words, "OUT TYPE",
-                join("the output file, then the type: ", recipe_words(), " COPY; with --dry-run also ",
-                     recipe_words(false), ", which cannot be written"));
+    flags.words(words, "OUT TYPE", join("the output file, then the type: ", recipe_words(), " COPY"));
     flags.word_likens("TYPE", names_in(recipe_words() + " COPY"));
     const std::vector<std::string> formats = names_in(format::known_codecs.written());
     flags.toggle("--dry-run", dry_run, "show every tensor with its format and size, write nothing");

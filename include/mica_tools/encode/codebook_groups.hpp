@@ -12,11 +12,12 @@
 //   level(shift, number)     the level that a number chooses
 //   Free, free_step, reach   for the guess: levels of single values, their unit, and where candidates start
 //   spread                   samples around the guess, as factors
+//   undone                   the part of the shrinking by errors that is undone
 //
 // Scales are guessed as if values could have any levels. In four scales around the guess the best entries of
 // each eight values are found. In other scales the best of these four is close to the best entry, and its
 // error costs a few operations (ErrorOfScale): with these errors d and all scales are chosen. For the chosen
-// scales the best entries are found, and for these entries the best d.
+// scales the best entries are found, and for these entries d.
 #pragma once
 
 #include "mica/format/encode/levels.hpp"
@@ -75,7 +76,8 @@ class CodebookGroups {
     for (std::size_t g = 0; g < groups; ++g) scale_[g] = choose_scale(g, d_).scale;
     CodebookParts<Layout> parts;
     const ErrorOfScale error = code(parts);
-    if (error.xq > 0) set_d(error.xq / error.qq);
+    if (!(error.xq > 0)) return {};
+    set_d(error.xq / error.qq * gain(error));
     if (!(error.at(d_) < 0)) return {};
     parts.d = half_;
     return parts;
@@ -91,6 +93,16 @@ class CodebookGroups {
   void set_d(float d) noexcept {
     half_ = values_.stored(d / Layout::step);
     d_ = values_.loaded(half_) * Layout::step;
+  }
+
+  /// The best d in the sense of squares makes the block smaller: sum w x q is sum w x^2 less the error. An error
+  /// is noise in the sum of a product, but a block that is too small shrinks every product, which in formats of
+  /// one and two bits is a large part. So some of it is undone.
+  [[nodiscard]] float gain(const ErrorOfScale& error) const noexcept {
+    float squares = 0;
+    for (std::size_t i = 0; i < 256; ++i) squares += values_.w[i] * values_.x[i] * values_.x[i];
+    const float restored = squares * error.qq / (error.xq * error.xq);  // 1 for a block without an error
+    return std::min(1 + Layout::undone * (restored - 1), 1.5f);
   }
 
   /// Guesses the scale of a group and samples around the guess. Entries have fewer large levels than single

@@ -30,6 +30,7 @@ struct Iq1Layout {
   static constexpr float free_step = 8;
   static constexpr Reach reach = {1, 4};
   static constexpr Four spread = {{0.7f, 0.87f, 1.07f, 1.3f}};
+  static constexpr float undone = 0.75f;
 };
 
 }  // namespace search

@@ -31,6 +31,7 @@ struct Iq2Layout {
   static constexpr float free_step = 8.6f;
   static constexpr Reach reach = {0.8f, 2.6f};
   static constexpr Four spread = {{0.7f, 0.87f, 1.07f, 1.3f}};
+  static constexpr float undone = 0.75f;
 };
 
 }  // namespace search

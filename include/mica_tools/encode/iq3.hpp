@@ -32,6 +32,7 @@ struct Iq3Layout {
   static constexpr float free_step = levels[7] / 15.0f;
   static constexpr Reach reach = {0.8f, 2.6f};
   static constexpr Four spread = {{0.8f, 0.93f, 1.07f, 1.2f}};
+  static constexpr float undone = 0;
 };
 
 }  // namespace search

@@ -122,9 +122,10 @@ class Job {
                "' is to become ", to.name, "; formats that can be written: ", options_.codecs.written());
     const ImportanceEntry* const entry = importance(i);
     const TensorRole role = role_of(tensor.name);
-    MICA_CHECK(entry != nullptr || !needs_importance(to.id, *options_.recipe, role), usage, path,
-               ": tensor '", escaped(tensor.name), "' is to become ", to.name,
-               ", which without an importance matrix leaves nothing of it; give --imatrix FILE");
+    MICA_CHECK(
+        entry != nullptr || !needs_importance(to.id, *options_.recipe, role), usage, path, ": tensor '",
+        escaped(tensor.name), "' is to become ", to.name,
+        ", which loses too much without an importance matrix: give --imatrix FILE (mica imatrix makes one)");
     if (entry != nullptr)
       static_cast<void>(entry->means(tensor.name, 0, static_cast<std::size_t>(tensor.dims[2]),
                                      static_cast<std::size_t>(tensor.width())));
