@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Multi-token prediction: behind the layers of a model ("trunk") a file may have one or more that predict a
-// token further (nextn_predict_layers). The first of them is a model of its own here, of one layer: it reads
-// the trunk's hidden states and its own (block/mtp_input.hpp), and has the embedding and the output matrix of
-// the trunk. Qwen3.5 and Qwen3-Next have one; of several that are used in turn the first one is used alone.
+// token further (nextn_predict_layers). The first of them is a model of its own here, of one layer. It reads
+// the trunk's hidden states and its own (block/mtp_input.hpp). It has no embedding and no output matrix: those
+// of the trunk are used. Qwen3.5 and Qwen3-Next have one head; of several only the first one is used.
 //
 //   trunk | token i     -> ... 32 layers ... -> hidden state i -> token i + 1
 //   head  | token i + 1, hidden state i      -> 1 layer ->        token i + 2, which the trunk checks

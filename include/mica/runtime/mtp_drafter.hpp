@@ -8,8 +8,8 @@
 //   head     | cat sat on the |            entry i: token i + 1 and the hidden state of token i
 //   drafts                      | mat . |  then each draft with the head's own hidden state
 //
-// Entries of accepted tokens stay. Hidden states of earlier chunks of a long prompt are gone when an answer
-// begins, so the head begins with the last one.
+// Entries of accepted tokens stay. When an answer begins, only the hidden states of the last chunk of the
+// prompt are in memory: the head begins with the first token of that chunk.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -29,14 +29,14 @@ namespace mica {
 
 struct MtpOptions {
   std::size_t drafts = 3;  // tokens at most
-  /// Logits of so many first tokens of the vocabulary choose a draft: the product with the output matrix takes
+  /// A draft is chosen among so many first tokens of the vocabulary; 0: among all. The product with the output matrix takes
   /// most of a draft's time. Vocabularies have frequent tokens first: merges of pairs are in the order in which
-  /// they were found, unigrams by score. 0: all.
+  /// they were found, unigrams by score.
   std::size_t vocabulary = 32768;
 };
 
-/// Session and head outlive it; they belong to one file, and may run on the same executor. A head has one
-/// drafter, whose entries wait in it. One thread at a time with the session.
+/// Session and head must outlive it and be of one file; they may have the same executor. A head has one
+/// drafter, whose entries wait in it. One thread at a time uses drafter and session.
 template <MtpModel Model>
 class MtpDrafter {
  public:
@@ -122,7 +122,7 @@ class MtpDrafter {
     ++waiting_;
     return true;
   }
-  /// The head runs the entries that wait. Their ids are of no account to it.
+  /// The head runs the entries that wait. It does not use their ids.
   [[nodiscard]] bool run() noexcept {
     const auto ids = std::span(std::as_const(text_)).first(waiting_);
     const bool ran = head_.step(cache_, ids) == model::StepStatus::ok;

@@ -2,8 +2,8 @@
 //
 // Priorities of threads while memory is short: the thread that watches, and all threads of a process that has
 // to end soon, run before those of busy neighbours. Linux alone, and where the system allows it (CAP_SYS_NICE,
-// ulimit -e); elsewhere nothing happens. Where a kernel shares the processor among sessions first (autogroup,
-// man 7 sched), the priority of the session counts beside those of its threads.
+// ulimit -e); elsewhere nothing happens. With autogroups (man 7 sched) Linux first divides the time of
+// processors among login sessions, so the nice value of the login session matters too.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace mica::detail {
 
-inline constexpr int hurried = -10;  // nice
+inline constexpr int hurried = -10;  // a nice value: a lower one is a higher priority
 
 /// The number of this thread.
 [[nodiscard]] inline int thread_number() noexcept {
@@ -47,7 +47,7 @@ inline void set_priority([[maybe_unused]] int thread, [[maybe_unused]] int nice)
 #endif
 }
 
-/// The nice value of the session among sessions; 0 without autogroups.
+/// The nice value of the login session of this process; 0 without autogroups.
 [[nodiscard]] inline int session_priority() noexcept {
   int nice = 0;
 #if defined(__linux__)
@@ -72,7 +72,7 @@ inline void set_session_priority([[maybe_unused]] int nice) noexcept {
 #endif
 }
 
-/// All threads of the process but one. Cost: some microseconds for each.
+/// Sets the nice value of all threads of the process but `thread`. Cost: some microseconds for each.
 inline void set_priorities_but_of([[maybe_unused]] int thread, [[maybe_unused]] int nice) noexcept {
 #if defined(__linux__)
   ::DIR* const tasks = ::opendir("/proc/self/task");
