@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Encoding: what comes back of rows of every kind, what importance does, and the errors of another encoder beside ours.
+// Encoding: what comes back of rows of every kind, what importance does, and the errors of another encoder
+// beside ours.
 
 #include "mica_tools/encode/encode.hpp"
 

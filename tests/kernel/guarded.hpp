@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers for kernels to trip over: arrays that end where readable memory ends, random blocks, exact comparison.
+// Numbers for kernels to trip over: arrays that end where readable memory ends, random blocks, exact
+// comparison.
 
 #pragma once
 
@@ -21,7 +22,8 @@
 
 namespace mica::test {
 
-/// n numbers, the last of them right before a page that may not be touched. Reading or writing past the end crashes.
+/// n numbers, the last of them right before a page that may not be touched. Reading or writing past the end
+/// crashes.
 template <class T>
 class Guarded {
  public:

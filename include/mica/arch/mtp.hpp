@@ -2,8 +2,8 @@
 //
 // Multi-token prediction: behind the layers of a model ("trunk") a file may have one or more that predict a
 // token further (nextn_predict_layers). The first of them is a model of its own here, of one layer. It reads
-// the trunk's hidden states and its own (block/mtp_input.hpp). It has no embedding and no output matrix: those
-// of the trunk are used. Qwen3.5 and Qwen3-Next have one head; of several only the first one is used.
+// the trunk's hidden states and its own (block/mtp_input.hpp). It has no embedding and no output matrix:
+// those of the trunk are used. Qwen3.5 and Qwen3-Next have one head; of several only the first one is used.
 //
 //   trunk | token i     -> ... 32 layers ... -> hidden state i -> token i + 1
 //   head  | token i + 1, hidden state i      -> 1 layer ->        token i + 2, which the trunk checks
@@ -28,8 +28,8 @@ namespace mica::arch {
   return arch ? read_mtp_layer_count(KeyReader(document, *arch)) : 0;
 }
 
-/// The head of a file whose trunk has this configuration. Its layer is like the trunk's last one that attends.
-/// Raises ErrorCode::unsupported where the file has none.
+/// The head of a file whose trunk has this configuration. Its layer is like the trunk's last one that
+/// attends. Raises ErrorCode::unsupported where the file has none.
 [[nodiscard]] inline Config mtp_config(const gguf::Document& document, Config trunk) {
   MICA_CHECK(mtp_layers(document) != 0, unsupported, document.path(), ": key '", trunk.arch,
              ".nextn_predict_layers' is missing or 0: the file has no head for multi-token prediction (MTP); "

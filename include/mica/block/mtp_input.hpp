@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The input of a head for multi-token prediction: the token that was chosen last, and the trunk's hidden state
-// of the token before it (DeepSeek-V3, arXiv:2412.19437, section 2.2):
+// The input of a head for multi-token prediction: the token that was chosen last, and the trunk's hidden
+// state of the token before it (DeepSeek-V3, arXiv:2412.19437, section 2.2):
 //
 //   residual = proj [ RMSNorm(embedding of token i + 1) | RMSNorm(hidden state of token i) ]
 //

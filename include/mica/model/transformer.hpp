@@ -246,8 +246,8 @@ class BasicTransformer {
   /// hidden state of the token before it. n <= chunk().
   [[nodiscard]] MatrixView<float> mtp_input(std::size_t n) noexcept { return activations_->mtp_input(n); }
   /// The first `count` logits of a hidden state of the head, by the trunk's output matrix, without scale and
-  /// soft cap. count: a multiple of 16 (a panel), or n_vocab. Valid until the next call of the trunk. Empty if
-  /// the matrix cannot be read, or is streamed: it would be read once more for each draft.
+  /// soft cap. count: a multiple of 16 (a panel), or n_vocab. Valid until the next call of the trunk. Empty
+  /// if the matrix cannot be read, or is streamed: it would be read once more for each draft.
   [[nodiscard]] std::span<const float> logits_of(BasicTransformer& head, std::size_t row,
                                                  std::size_t count) noexcept;
 

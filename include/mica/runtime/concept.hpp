@@ -101,7 +101,8 @@ concept ResizableModel = StepModel<M> &&
 // clang-format on
 
 // clang-format off
-/// A model that may be the trunk of a head for multi-token prediction, or that head (runtime/mtp_drafter.hpp).
+/// A model that may be the trunk of a head for multi-token prediction, or that head
+/// (runtime/mtp_drafter.hpp).
 template <class M>
 concept MtpModel = StepModel<M> &&
     requires(M& model, M& head, std::span<const TokenId> tokens, MatrixView<float> rows, std::size_t n) {

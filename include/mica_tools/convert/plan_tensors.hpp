@@ -133,7 +133,8 @@ class TensorPlanner {
     }
     return false;
   }
-  /// Vision and audio towers, multi-token prediction that is not kept, buffers, an output matrix that is the embedding.
+  /// Vision and audio towers, multi-token prediction that is not kept, buffers, an output matrix that is the
+  /// embedding.
   [[nodiscard]] bool is_skipped(const detail::CanonicalName& name) const {
     const std::string_view pattern = name.pattern;
     for (const std::string_view start :

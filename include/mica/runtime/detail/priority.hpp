@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Priorities of threads while memory is short: the thread that watches, and all threads of a process that has
-// to end soon, run before those of busy neighbours. Linux alone, and where the system allows it (CAP_SYS_NICE,
-// ulimit -e); elsewhere nothing happens. With autogroups (man 7 sched) Linux first divides the time of
-// processors among login sessions, so the nice value of the login session matters too.
+// to end soon, run before those of busy neighbours. Linux alone, and where the system allows it
+// (CAP_SYS_NICE, ulimit -e); elsewhere nothing happens. With autogroups (man 7 sched) Linux first divides the
+// time of processors among login sessions, so the nice value of the login session matters too.
 #pragma once
 
 #include <cstddef>
