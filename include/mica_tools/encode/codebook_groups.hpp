@@ -97,7 +97,7 @@ class CodebookGroups {
 
   /// The best d in the sense of squares makes the block smaller: sum w x q is sum w x^2 less the error. An
   /// error is noise in the sum of a product, but a block that is too small shrinks every product, which in
-  /// formats of one and two bits is a large part. So some of it is undone.
+  /// formats of one and two bits is a large part. So some of it is undone (docs/encoders.md has perplexities).
   [[nodiscard]] float gain(const ErrorOfScale& error) const noexcept {
     float squares = 0;
     for (std::size_t i = 0; i < 256; ++i) squares += values_.w[i] * values_.x[i] * values_.x[i];
