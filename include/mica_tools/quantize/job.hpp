@@ -11,9 +11,11 @@
 #include "mica_tools/quantize/mix.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::quantize {
@@ -122,13 +124,28 @@ class Job {
                "' is to become ", to.name, "; formats that can be written: ", options_.codecs.written());
     const ImportanceEntry* const entry = importance(i);
     const TensorRole role = role_of(tensor.name);
+    const bool measured = entry != nullptr || (options_.importance != nullptr && is_of_mtp_head(tensor.name));
     MICA_CHECK(
-        entry != nullptr || !needs_importance(to.id, *options_.recipe, role), usage, path, ": tensor '",
+        measured || !needs_importance(to.id, *options_.recipe, role), usage, path, ": tensor '",
         escaped(tensor.name), "' is to become ", to.name,
         ", which loses too much without an importance matrix: give --imatrix FILE (mica imatrix makes one)");
     if (entry != nullptr)
       static_cast<void>(entry->means(tensor.name, 0, static_cast<std::size_t>(tensor.dims[2]),
                                      static_cast<std::size_t>(tensor.width())));
+  }
+
+  /// Whether a tensor is of a head for multi-token prediction. Importance is measured without heads; a head
+  /// that lost more makes worse drafts, and changes no answer.
+  [[nodiscard]] bool is_of_mtp_head(std::string_view name) const {
+    const auto& metadata = document_->metadata();
+    const auto arch = metadata.get<std::string_view>("general.architecture");
+    if (!arch || !name.starts_with("blk.")) return false;
+    const auto layers = metadata.get<std::uint32_t>(join(*arch, ".block_count")),
+               heads = metadata.get<std::uint32_t>(join(*arch, ".nextn_predict_layers"));
+    if (!layers || !heads || *heads > *layers) return false;
+    std::uint32_t layer = 0;
+    std::from_chars(name.data() + 4, name.data() + name.size(), layer);
+    return layer >= *layers - *heads;
   }
 
   const gguf::Document* document_;
