@@ -44,15 +44,7 @@ TEST_CASE_TEMPLATE_DEFINE("codes of any size and sign fit into eight bits", F, f
   CounterRng rng(2);
   for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
     Product<F> product(17, chunk_blocks<F>, 19, rng);
-    for (auto& block : product.blocks) {
-      const auto before = block;
-      std::memset(static_cast<void*>(&block), byte, sizeof(block));
-      if constexpr (requires { block.d; }) block.d = before.d;
-      if constexpr (requires { block.dmin; }) block.dmin = before.d;
-      if constexpr (requires { block.m; }) block.m = before.d;
-      if constexpr (requires { F::set_scale(block, Half()); }) F::set_scale(block, F::scale(before));
-      if constexpr (requires { block.exponent; }) block.exponent = before.exponent;
-    }
+    for (auto& block : product.blocks) test::fill_bytes<F>(block, byte);
     product.use_fast8();
     product.check();
   }

@@ -330,6 +330,10 @@ TEST_CASE("an open model has its head, and the plan has its bytes") {
                          booked = model.ledger().accounts();
   for (std::size_t i = 0; i < budget::account_count; ++i)
     CHECK_MESSAGE(planned.bytes[i] == booked.bytes[i], budget::name(static_cast<budget::Account>(i)));
+  for (const kv::Choice spilled : {kv::Choice::spilled, kv::Choice::spilled_paged}) {
+    const kv::Choice of_head = mica::model::mtp_choice({.kv = spilled}).kv;  // it has no file
+    CHECK((of_head == kv::Choice::segmented || of_head == kv::Choice::paged));
+  }
   open.mtp = false;
   CHECK(mica::open(file.bytes(), "tiny.gguf", open).mtp_head() == nullptr);
 }

@@ -76,7 +76,7 @@ arch::Shape shape_of(const std::string& word, const arch::Counts& counts, bool m
   check_count("--experts", counts.experts, shape->experts_used, shape->experts, *shape);
   check_count("--vocab", counts.n_vocab, quantize::min_vocabulary, shape->n_vocab, *shape);
   arch::Shape out = arch::with_counts(*shape, counts);
-  MICA_CHECK(!mtp || arch::has_mtp(out.arch), usage, "synth: --mtp: ", out.name, " is of the family ",
+  MICA_CHECK(!mtp || arch::can_have_mtp(out), usage, "synth: --mtp: ", out.name, " is of the family ",
              out.arch, "; its files have no head for multi-token prediction");
   out.mtp_layers = mtp ? 1 : 0;
   return out;

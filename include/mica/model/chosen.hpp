@@ -42,6 +42,7 @@ inline constexpr std::size_t mtp_chunk = 64;
   trunk.weights_bytes = 0;
   trunk.evict = {};
   if (trunk.kv == kv::Choice::spilled) trunk.kv = kv::Choice::segmented;
+  if (trunk.kv == kv::Choice::spilled_paged) trunk.kv = kv::Choice::paged;
   return trunk;
 }
 

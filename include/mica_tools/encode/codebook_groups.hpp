@@ -56,6 +56,13 @@ struct CodebookParts {
   std::uint16_t entry[256 / Layout::Codebook::numbers] = {};
   std::uint8_t signs[32] = {};  // of eight values: bit i is 1 where value i is negative
   std::uint8_t shift[32] = {};  // of eight values
+
+  /// Of 32 values: seven signs of each eight, from the lowest bit on, and the scale above them.
+  [[nodiscard]] std::uint32_t signs_and_scale(std::size_t g) const noexcept {
+    std::uint32_t bits = std::uint32_t{scale[g]} << 28;
+    for (std::size_t j = 0; j < 4; ++j) bits |= (signs[4 * g + j] & 127u) << (7 * j);
+    return bits;
+  }
 };
 
 /// The search for one block.

@@ -47,11 +47,9 @@ struct Encoder<IQ2_XXS> {
     block.d = parts.d;
     for (std::size_t g = 0; g < 8; ++g) {
       IQ2_XXS::Group& group = block.groups[g];
-      std::uint32_t bits = std::uint32_t{parts.scale[g]} << 28;
-      for (std::size_t j = 0; j < 4; ++j) {
+      for (std::size_t j = 0; j < 4; ++j)
         group.entries[j] = static_cast<std::uint8_t>(parts.entry[4 * g + j]);
-        bits |= (parts.signs[4 * g + j] & 127u) << (7 * j);
-      }
+      const std::uint32_t bits = parts.signs_and_scale(g);
       group.low = static_cast<std::uint16_t>(bits & 0xFFFF);
       group.high = static_cast<std::uint16_t>(bits >> 16);
     }

@@ -48,8 +48,7 @@ struct Encoder<IQ3_XXS> {
     block.d = parts.d;
     for (std::size_t j = 0; j < 64; ++j) block.entries[j] = static_cast<std::uint8_t>(parts.entry[j]);
     for (std::size_t g = 0; g < 8; ++g) {
-      std::uint32_t bits = std::uint32_t{parts.scale[g]} << 28;
-      for (std::size_t j = 0; j < 4; ++j) bits |= (parts.signs[4 * g + j] & 127u) << (7 * j);
+      const std::uint32_t bits = parts.signs_and_scale(g);
       block.halves[2 * g] = static_cast<std::uint16_t>(bits & 0xFFFF);
       block.halves[2 * g + 1] = static_cast<std::uint16_t>(bits >> 16);
     }

@@ -11,7 +11,6 @@
 #include "mica_tools/quantize/mix.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -137,15 +136,8 @@ class Job {
   /// Whether a tensor is of a head for multi-token prediction. Importance is measured without heads; a head
   /// that lost more makes worse drafts, and changes no answer.
   [[nodiscard]] bool is_of_mtp_head(std::string_view name) const {
-    const auto& metadata = document_->metadata();
-    const auto arch = metadata.get<std::string_view>("general.architecture");
-    if (!arch || !name.starts_with("blk.")) return false;
-    const auto layers = metadata.get<std::uint32_t>(join(*arch, ".block_count")),
-               heads = metadata.get<std::uint32_t>(join(*arch, ".nextn_predict_layers"));
-    if (!layers || !heads || *heads > *layers) return false;
-    std::uint32_t layer = 0;
-    std::from_chars(name.data() + 4, name.data() + name.size(), layer);
-    return layer >= *layers - *heads;
+    const auto layer = layer_of(name);
+    return layer && document_->find(join("blk.", *layer, ".nextn.eh_proj.weight")) != nullptr;
   }
 
   const gguf::Document* document_;

@@ -90,11 +90,12 @@ struct FamilyTensors {
   bool sinks = false;       // of attention; and biases of its output, of the router and of experts
   bool beside = false;  // experts beside a dense block, gate and up in one tensor; outputs of layers scaled
   std::string_view ffn_norm = "ffn_norm";  // the norm before the feed-forward block
+  bool mtp = false;                        // a head for multi-token prediction may stand behind the layers
 };
 
 /// The families that shapes may name.
 inline constexpr FamilyTensors family_tensors[] = {
-    {.arch = "llama"},
+    {.arch = "llama", .mtp = true},
     {.arch = "qwen2", .qkv_bias = true},
     {.arch = "qwen3", .head_norms = true},
     {.arch = "qwen3moe", .head_norms = true},
@@ -102,8 +103,8 @@ inline constexpr FamilyTensors family_tensors[] = {
     {.arch = "gemma3", .head_norms = true, .post_norms = true},
     {.arch = "gemma4", .head_norms = true, .post_norms = true, .beside = true},
     {.arch = "phi3", .fused = true},
-    {.arch = "qwen35", .head_norms = true, .gated = true, .ffn_norm = "post_attention_norm"},
-    {.arch = "qwen35moe", .head_norms = true, .gated = true, .ffn_norm = "post_attention_norm"},
+    {.arch = "qwen35", .head_norms = true, .gated = true, .ffn_norm = "post_attention_norm", .mtp = true},
+    {.arch = "qwen35moe", .head_norms = true, .gated = true, .ffn_norm = "post_attention_norm", .mtp = true},
     {.arch = "gpt-oss", .qkv_bias = true, .sinks = true, .ffn_norm = "post_attention_norm"},
 };
 
@@ -238,9 +239,9 @@ class TensorList {
 
 }  // namespace detail
 
-/// Whether files of the family may have a head for multi-token prediction that runs.
-[[nodiscard]] constexpr bool has_mtp(std::string_view arch) noexcept {
-  return arch == "llama" || arch == "qwen35" || arch == "qwen35moe";
+/// Whether a file of the shape may have a head for multi-token prediction that runs.
+[[nodiscard]] constexpr bool can_have_mtp(const Shape& shape) noexcept {
+  return detail::family_of(shape).mtp;
 }
 
 /// All tensors of a file of that shape, as F32. Offsets are not set.

@@ -6,13 +6,16 @@
 // time of processors among login sessions, so the nice value of the login session matters too.
 #pragma once
 
+#include "mica/io/detail/descriptor.hpp"
+
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #if defined(__linux__)
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -49,26 +52,23 @@ inline void set_priority([[maybe_unused]] int thread, [[maybe_unused]] int nice)
 
 /// The nice value of the login session of this process; 0 without autogroups.
 [[nodiscard]] inline int session_priority() noexcept {
-  int nice = 0;
 #if defined(__linux__)
-  char text[64] = {};  // "/autogroup-360 nice 0"
-  const int file = ::open("/proc/self/autogroup", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  const bool some = ::read(file, text, sizeof text - 1) > 0;
-  ::close(file);
-  const char* const number = some ? std::strstr(text, "nice ") : nullptr;
-  if (number != nullptr) nice = static_cast<int>(std::strtol(number + 5, nullptr, 10));
+  std::array<char, 64> text;  // "/autogroup-360 nice 0"
+  const io::detail::Descriptor file(::open("/proc/self/autogroup", O_RDONLY | O_CLOEXEC));
+  const ::ssize_t size = file ? ::read(file.get(), text.data(), text.size() - 1) : 0;
+  text[static_cast<std::size_t>(std::max<::ssize_t>(size, 0))] = '\0';
+  if (const char* const number = std::strstr(text.data(), "nice "))
+    return static_cast<int>(std::strtol(number + 5, nullptr, 10));
 #endif
-  return nice;
+  return 0;
 }
 inline void set_session_priority([[maybe_unused]] int nice) noexcept {
 #if defined(__linux__)
-  const int file = ::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
-  if (file < 0) return;
-  char text[8] = {};
-  const int size = std::snprintf(text, sizeof text, "%d", nice);
-  if (::write(file, text, static_cast<std::size_t>(size)) < 0) errno = 0;
-  ::close(file);
+  const io::detail::Descriptor file(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
+  std::array<char, 8> text;
+  const int size = std::snprintf(text.data(), text.size(), "%d", nice);
+  [[maybe_unused]] const bool written =
+      file && ::write(file.get(), text.data(), static_cast<std::size_t>(size)) > 0;
 #endif
 }
 
