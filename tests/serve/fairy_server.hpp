@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -102,6 +103,23 @@ class Running {
   }
   std::thread thread_;
 };
+
+/// Waits until f() is true; the test case fails when that takes a minute.
+template <class F>
+void wait_until(F&& f) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!f()) {
+    REQUIRE(std::chrono::steady_clock::now() < patience);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// SchedulerOptions::resident_bytes of a scheduler that pauses before each step, so that an answer of many
+/// tokens is still there when the thread of the test comes back to it.
+inline std::uint64_t nothing_slowly() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return 0;
+}
 
 /// A whole answer.
 struct Collected {

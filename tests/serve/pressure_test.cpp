@@ -53,7 +53,13 @@ struct Pressed {
                    this};
     return options;
   }
-  /// The same with a folder for prefixes.
+  /// The same for a scheduler with long steps.
+  [[nodiscard]] SchedulerOptions slow_options() {
+    SchedulerOptions with = options();
+    with.resident_bytes = nothing_slowly;
+    return with;
+  }
+  /// The same as options(), with a folder for prefixes.
   [[nodiscard]] SchedulerOptions options_with_folder() {
     SchedulerOptions with = options();
     with.state = folder.path("state");
@@ -76,10 +82,11 @@ struct Pressed {
   /// Readings until f() is true.
   template <class F>
   void look_until(int left_mib, F&& f) {
-    while (!f()) {
-      look(left_mib);
-      std::this_thread::sleep_for(1ms);
-    }
+    wait_until([&] {
+      const bool is = f();
+      if (!is) look(left_mib);
+      return is;
+    });
   }
   [[nodiscard]] bool said(std::string_view words) {
     const std::lock_guard hold(mutex);
@@ -119,11 +126,11 @@ std::vector<std::shared_ptr<Answer>> many(Scheduler& scheduler) {
   std::vector<std::shared_ptr<Answer>> answers;
   for (std::size_t i = 0; i < 40; ++i)
     answers.push_back(scheduler.submit(job_of(scheduler.model("0"), once, 40 + 3 * i)));
-  for (;;) {
+  wait_until([&] {
     const auto states = scheduler.snapshot().answers;
-    if (!states.empty() && states[0].running && states[0].answer_tokens > 0) return answers;
-    std::this_thread::yield();
-  }
+    return !states.empty() && states[0].running && states[0].answer_tokens > 0;
+  });
+  return answers;
 }
 
 }  // namespace
@@ -146,7 +153,7 @@ TEST_CASE("prefixes leave memory first, and later answers are the same") {
   Pressed pressed;
   Running server({fairy}, plenty, pressed.options());
   const Collected before = answer_of(server.scheduler, "0", once, 20);
-  while (server.scheduler.snapshot().prefixes == 0) std::this_thread::yield();
+  wait_until([&] { return server.scheduler.snapshot().prefixes > 0; });
   pressed.look(500);
   pressed.look_until(19, [&] { return server.scheduler.snapshot().prefixes == 0; });
   CHECK(pressed.said("governor: 19.0 MiB of 1000.0 MiB left of the machine: "));
@@ -197,7 +204,7 @@ TEST_CASE("a model that nobody uses is unloaded before the one that answers give
 
 TEST_CASE("where nothing is left, answers fail, requests are refused, and the server lives on") {
   Pressed pressed;
-  Running server({fairy}, plenty, pressed.options());
+  Running server({fairy}, plenty, pressed.slow_options());
   const std::string whole = answer_of(server.scheduler, "0", once, 0).text;
   const auto model = server.scheduler.model("0");
   const auto answers = many(server.scheduler);
@@ -238,8 +245,7 @@ TEST_CASE("after memory is back the server loads its model again, and answers as
   pressed.calm();
   pressed.look_until(900, [&] { return pressed.said("requests are answered again"); });
   CHECK_FALSE(pressed.watch->halted());
-  std::optional<Refusal> refused = Refusal(Cause::failed, "");
-  while (refused) refused = refusal_to([&] { static_cast<void>(server.scheduler.model("0")); });
+  wait_until([&] { return !refusal_to([&] { static_cast<void>(server.scheduler.model("0")); }); });
   CHECK(answer_of(server.scheduler, "0", once, 30).text == before.text);
   CHECK(server.scheduler.snapshot().metrics.sheds == 1);
 }
@@ -256,7 +262,7 @@ TEST_CASE("where the limit is near although no model is loaded, the server ends"
 
 TEST_CASE("answers end at their length where others slowly take all but the reserve") {
   Pressed pressed;
-  Running server({fairy}, plenty, pressed.options());
+  Running server({fairy}, plenty, pressed.slow_options());
   const std::string whole = answer_of(server.scheduler, "0", once, 0).text;
   pressed.look(30);
   const auto answers = many(server.scheduler);

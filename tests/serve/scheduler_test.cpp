@@ -64,11 +64,10 @@ std::uint64_t for_one_of_two() {
 }
 
 void wait_until_one_runs(const Scheduler& scheduler) {
-  for (;;) {
+  wait_until([&] {
     const auto answers = scheduler.snapshot().answers;
-    if (!answers.empty() && answers[0].running) return;
-    std::this_thread::yield();
-  }
+    return !answers.empty() && answers[0].running;
+  });
 }
 
 std::string cause_of(auto&& f) {
@@ -199,7 +198,7 @@ TEST_CASE("probabilities come with the text of their tokens") {
 }
 
 TEST_CASE("requests that never fit are refused with their numbers") {
-  Running server({fairy}, plenty, {.parallel = 1, .max_waiting = 1});
+  Running server({fairy}, plenty, {.parallel = 1, .max_waiting = 1, .resident_bytes = nothing_slowly});
   const auto model = server.scheduler.model("");
   CHECK(is(cause_of([&] { static_cast<void>(server.scheduler.model("nobody")); }), Cause::not_found,
            "'nobody'"));
@@ -240,7 +239,7 @@ TEST_CASE("models are unloaded for each other, and come back with the same answe
   }
   CHECK(server.scheduler.snapshot().metrics.loads == 4);
   CHECK(server.scheduler.unload("1"));
-  while (server.scheduler.snapshot().metrics.unloads < 4) std::this_thread::yield();
+  wait_until([&] { return server.scheduler.snapshot().metrics.unloads == 4; });
   CHECK_FALSE(server.scheduler.unload("1"));
   CHECK_FALSE(server.scheduler.models()[1].loaded);
 }
@@ -288,7 +287,7 @@ TEST_CASE("an answer whose sampler takes more than is left ends, and the next on
   card.path = fairy;
   std::uint64_t sequence = 0;
   {
-    Running server({fairy}, plenty);
+    Running server({fairy}, plenty, {.resident_bytes = nothing_slowly});
     Job job = job_of(server.scheduler.model(""), "The old king", 0);
     const auto answer = server.scheduler.submit(std::move(job));
     wait_until_one_runs(server.scheduler);
@@ -320,7 +319,10 @@ TEST_CASE("a model that is asked for while it is unloaded is loaded all the same
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
-      while (!ends) static_cast<void>(server.scheduler.unload(""));
+      while (!ends) {
+        static_cast<void>(server.scheduler.unload(""));
+        std::this_thread::yield();
+      }
     });
   }
   for (int i = 0; i < 50; ++i) CHECK(server.scheduler.model("") != nullptr);
@@ -332,7 +334,7 @@ TEST_CASE("a model whose time is over leaves memory") {
   Running server({fairy}, plenty);
   static_cast<void>(server.scheduler.model(""));
   server.scheduler.keep_alive("", std::chrono::seconds(0));
-  while (server.scheduler.snapshot().metrics.unloads == 0) std::this_thread::yield();
+  wait_until([&] { return server.scheduler.snapshot().metrics.unloads == 1; });
   CHECK_FALSE(server.scheduler.models()[0].loaded);
   CHECK(server.ledger->used() == plan::any_process_bytes);
 }
@@ -344,9 +346,9 @@ TEST_CASE("memory that the ledger does not have is booked as it was measured, an
   Running server({fairy}, plenty, {.process_bytes = 20 * mib, .resident_bytes = [&] { return all.load(); }});
   CHECK(server.ledger->used(budget::Account::process) == 20 * mib);
   all = 20 * mib - plan::any_process_bytes / 2 + more;
-  while (server.ledger->used(budget::Account::process) != 20 * mib + more) std::this_thread::yield();
+  wait_until([&] { return server.ledger->used(budget::Account::process) == 20 * mib + more; });
   all = 0;
-  while (server.ledger->used(budget::Account::process) != 20 * mib) std::this_thread::yield();
+  wait_until([&] { return server.ledger->used(budget::Account::process) == 20 * mib; });
   all = plan::any_process_bytes + plenty;  // not even the ledger has as many
   static_cast<void>(server.scheduler.model(""));
   CHECK(server.scheduler.models()[0].loaded);
