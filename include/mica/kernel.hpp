@@ -14,6 +14,7 @@
 #include "mica/kernel/highway/generic.hpp"
 #include "mica/kernel/highway/instruction_sets.hpp"
 #include "mica/kernel/highway/machine_options.hpp"
+#include "mica/kernel/highway/reading.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/quantize.hpp"
 #include "mica/kernel/recurrent.hpp"

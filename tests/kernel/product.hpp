@@ -7,6 +7,7 @@
 #include "kernel/guarded.hpp"
 #include "kernel/targets.hpp"
 #include "mica/kernel/highway.hpp"
+#include "mica/kernel/highway/reading.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/tensor/packing.hpp"
 
@@ -79,8 +80,13 @@ struct Product {
                              actual = run<K>(first, last, add);
     CHECK(differences(expected.data(), actual.data(), expected.size()) == 0);
     if constexpr (PackableFormat<F>) {
-      const std::vector<float> packed = run_packed<K>(first, last, add);
-      CHECK(differences(expected.data(), packed.data(), expected.size()) == 0);
+      using kernel::highway::Reading;
+      for (const Reading reading : {Reading::in_order, Reading::apart}) {
+        if (x.n > 1 && reading == Reading::in_order) continue;  // of one token alone
+        kernel::highway::reading_choice<F>().set(reading);
+        const std::vector<float> packed = run_packed<K>(first, last, add);
+        CHECK(differences(expected.data(), packed.data(), expected.size()) == 0);
+      }
     }
   }
   void check(std::size_t first, std::size_t last, bool add = false) {

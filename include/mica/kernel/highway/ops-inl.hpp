@@ -232,7 +232,7 @@ HWY_INLINE float tree(const VF* c) {
 //   |----->                    |-->         |-->          |       half the speed, twice
 //
 // The second level has to hold four spans. The first two spans of a walk are not prefetched here but by the
-// core.
+// core. Other cores get more when they are left alone with what is read in order (reading.hpp).
 
 /// Bytes of a span: at least.
 inline constexpr std::size_t min_span = 16 << 10;
@@ -246,7 +246,23 @@ struct Ahead {
     const std::size_t in_spans = at % (2 * span), first = at - in_spans + 2 * span + in_spans / 2;
     return {{data + (first < end ? first : at), data + (first + span < end ? first + span : at)}};
   }
+  /// For a walk in order, which the core prefetches: both halves of the next `bytes` bytes, which it may have
+  /// missed. Further ahead than this they are in its way.
+  static HWY_INLINE Ahead near(const std::uint8_t* data, std::size_t at, std::size_t end, std::size_t bytes) {
+    constexpr std::size_t distance = 1024;
+    const std::size_t first = at + distance + bytes <= end ? at + distance : at;
+    return {{data + first, data + first + bytes / 128 * 64}};
+  }
 };
+
+/// Reads every line of some bytes into the first level, one after the other.
+HWY_INLINE void read_lines(const std::uint8_t* p, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+    asm volatile("" : : "r"(*reinterpret_cast<const volatile std::uint8_t*>(p + i)));
+#endif
+  }
+}
 
 /// For a walk that passes two lines: asks for two.
 inline constexpr std::size_t two_lines = 128;

@@ -3,7 +3,8 @@
 // Per target: products with packed rows (tensor/detail/rows16.hpp). Lanes are rows from the beginning: a line of
 // codes is loaded and meets four broadcast bytes of each token, and no sum crosses lanes.
 //
-//   few tokens    the lines go from memory to the dots, one stream per panel, asked for some KiB ahead
+//   few tokens    the lines go from memory to the dots, one stream per panel, asked for some KiB ahead or read
+//                 in order (reading.hpp)
 //   many tokens   panels are filled with lines instead of unpacked rows, the rest is as in integer-inl.hpp
 
 #if defined(MICA_KERNEL_HIGHWAY_PACKED_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -14,6 +15,7 @@
 #endif
 
 #include "mica/kernel/highway/integer-inl.hpp"
+#include "mica/kernel/highway/reading.hpp"
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
@@ -202,7 +204,7 @@ HWY_INLINE void packed_block(const std::uint8_t* codes, std::size_t b, const Pac
 /// The outputs of panel p for tokens [token, token + tokens) that a slice asks for. A worker mostly multiplies
 /// the next rows afterwards, so those are prefetched too.
 template <std::size_t tokens, class P>
-HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::size_t token) {
+HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::size_t token, Reading reading) {
   using F = typename P::File;
   constexpr std::size_t block_bytes = panel_rows * sizeof(typename F::Block);
   const std::size_t blocks = a.w.blocks_per_row();
@@ -216,7 +218,13 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
     const std::size_t n = HWY_MIN(packed_blocks<F>, blocks - b);
     const Rows16::Place at = Rows16::place<F>(blocks, b);
     const std::uint8_t* const codes = panel + at.codes;
-    c.ahead = Ahead::of(data, (p * blocks + b) * block_bytes, all_bytes, packed_span<F>);
+    const std::size_t passed = (p * blocks + b) * block_bytes;
+    if (reading == Reading::apart) {
+      c.ahead = Ahead::of(data, passed, all_bytes, packed_span<F>);
+    } else {
+      c.ahead = Ahead::near(data, passed, all_bytes, packed_blocks<F> * block_bytes);
+      read_lines(codes, n * block_bytes);
+    }
     c.gather(a.x.codes, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);
     // One token waits for memory alone, and asks best where the compiler knows all places.
@@ -234,12 +242,26 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
 inline constexpr std::size_t packed_few_tokens = 16;
 
 template <class P>
+void packed_one(const MatmulArgs<P>& a, std::size_t end) {
+  using F = typename P::File;
+  const std::size_t panel_bytes = panel_rows * a.w.blocks_per_row() * sizeof(typename F::Block);
+  const std::size_t first = a.first / panel_rows, last = (end + panel_rows - 1) / panel_rows;
+  const auto read = [&](std::size_t p, std::size_t p_end, Reading reading) HWY_ATTR {
+    for (; p < p_end; ++p) packed_outputs<1>(a, p, 0, reading);
+  };
+  ReadingChoice& choice = reading_choice<F>();
+  if (a.w.packed_rows() / panel_rows * panel_bytes < min_timed_matrix) return read(first, last, choice.get());
+  read_in_turns(choice, first, last, panel_bytes, read);
+}
+
+template <class P>
 void packed_few(const MatmulArgs<P>& a, std::size_t end) {
   const std::size_t n = a.y.rows();
+  if (n == 1) return packed_one(a, end);
   for (std::size_t p = a.first / panel_rows; p * panel_rows < end; ++p) {
     for (std::size_t t = 0; t < n; t += 4) {
       with_constant<4>(HWY_MIN(n - t, std::size_t{4}),
-                       [&](auto tokens) HWY_ATTR { packed_outputs<tokens>(a, p, t); });
+                       [&](auto tokens) HWY_ATTR { packed_outputs<tokens>(a, p, t, Reading::apart); });
     }
   }
 }

@@ -6,11 +6,13 @@
 //   k        that of the most tokens per second: (1 + r + r^2 + ... + r^k) / price(k), where r is the part of
 //            accepted drafts of late
 //   credit   in plain steps: an accepted draft adds one, the price is subtracted, a step without drafts adds
-//            a fiftieth. Below zero nothing is drafted, so a text without repetition costs about 2 %.
+//            a hundredth. Below zero nothing is drafted. It begins with three quarters of a step, so that a few
+//            wrong drafts do not end the drafting of a text that is easy to guess: a text that cannot be
+//            guessed costs about one step and 1 %.
 //
 // The time of a step is the recent minimum: a first step waits for memory, and other processes make any step
 // longer, never shorter. So that a price is never that of a context long gone, one step in 32 is without
-// drafts.
+// drafts, and so are the first two.
 #pragma once
 
 #include "mica/runtime/drafter.hpp"
@@ -24,14 +26,16 @@ namespace mica {
 /// Chooses the number of drafts. It affects speed and nothing else.
 class DraftPace {
  public:
-  static constexpr double earned_by_a_step = 0.02;
+  static constexpr std::size_t plain_steps = 2;  // the first ones
+  static constexpr double stake = 0.75;
+  static constexpr double earned_by_a_step = 0.01;
   static constexpr std::size_t longest_run = 31;  // of steps with drafts
   static constexpr double richest = 2;  // so that drafting stops soon when a text stops repeating itself
   static constexpr double poorest = -2;
 
   /// Drafts for the next step, at most `max`.
   [[nodiscard]] std::size_t choose(std::size_t max) const noexcept {
-    if (account_ < 0 || run_ == longest_run) return 0;
+    if (account_ < 0 || run_ == longest_run || plain_ < plain_steps) return 0;
     std::size_t best = 0;
     double best_speed = 0, tokens = 1, right = 1;
     for (std::size_t k = 1; k <= std::min(max, draft_limit); ++k) {
@@ -51,6 +55,7 @@ class DraftPace {
     if (drafted == 0) {
       account_ += earned_by_a_step;
       run_ = 0;
+      ++plain_;
     } else {
       ++run_;
       account_ += static_cast<double>(accepted) - (price(drafted) - 1);
@@ -70,8 +75,9 @@ class DraftPace {
 
   std::array<double, draft_limit + 1> seconds_ = {};  // by drafts; 0: never
   std::size_t run_ = 0;                               // steps with drafts since one without
-  double account_ = -4 * earned_by_a_step;            // the first steps are without
-  double right_ = 2;                                  // recent drafts; optimistic at first
+  std::size_t plain_ = 0;                             // steps without drafts, in all
+  double account_ = stake;
+  double right_ = 2;  // recent drafts; optimistic at first
   double wrong_ = 1;
 };
 
