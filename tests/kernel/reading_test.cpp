@@ -8,14 +8,13 @@
 
 #include <doctest/doctest.h>
 
-#include <utility>
+#include <algorithm>
 #include <vector>
 
 namespace mica::test::reading_test {
 namespace {
 
 using namespace kernel::highway;
-using namespace std::chrono_literals;
 
 struct Panels {
   std::vector<int> read;  // how often
@@ -31,36 +30,39 @@ struct Panels {
 TEST_CASE("weights are read in order where that is clearly faster, and apart until this is known") {
   for (const std::uint32_t wins : {0u, 16u, 19u, 20u, 32u}) {
     ReadingChoice choice;
+    choice.count(Reading::in_order, 0.1);  // beside nothing
     for (std::uint32_t i = 0; i < ReadingChoice::max_comparisons; ++i) {
       CHECK_FALSE(choice.is_made());
       CHECK(choice.get() == Reading::apart);
-      choice.compare(10us, i < wins ? 9us : 1s);  // what is late once counts once
+      choice.count(Reading::apart, 5);
+      choice.count(Reading::apart, 1);
+      choice.count(Reading::in_order, i < wins ? 0.9 : 1000);  // what is late once counts once
+      choice.count(Reading::in_order, 0.1);                    // beside nothing
     }
     CHECK(choice.is_made());
     CHECK((choice.get() == Reading::in_order) == (wins >= ReadingChoice::needed));
-    choice.compare(1s, 1us);
+    choice.count(Reading::apart, 1);
+    choice.count(Reading::in_order, 0.1);
     CHECK((choice.get() == Reading::in_order) == (wins >= ReadingChoice::needed));
   }
 }
 
-TEST_CASE("trials read each panel once, and both orders the same number of panels") {
-  for (const std::size_t panel_bytes : {std::size_t{1000}, std::size_t{36} << 10, std::size_t{1} << 20}) {
-    for (const std::size_t first : {0u, 5u}) {
-      for (const std::size_t n : {0u, 1u, 7u, 100u, 5000u}) {
-        ReadingChoice choice;
-        Panels panels{std::vector<int>(first + n), {}};
-        read_in_turns(choice, first, first + n, panel_bytes,
-                      [&](std::size_t p, std::size_t end, Reading reading) { panels(p, end, reading); });
-        CHECK(panels.order.size() == n);
-        for (std::size_t p = first; p < first + n; ++p) REQUIRE(panels.read[p] == 1);
-        const std::size_t pair =
-            2 * (untimed_bytes / panel_bytes + timed_bytes / panel_bytes + 2);  // of panels
-        const std::size_t pairs = std::min<std::size_t>(n / pair, ReadingChoice::max_comparisons);
-        std::size_t in_order = 0;
-        for (std::size_t i = 0; i < pairs * pair; ++i) in_order += panels.order[i] == Reading::in_order;
-        CHECK(2 * in_order == pairs * pair);
-        CHECK(choice.is_made() == (pairs == ReadingChoice::max_comparisons));
-      }
+TEST_CASE("trials read each panel once, and both orders as often, in slices of any size") {
+  for (const std::size_t slice : {1u, 3u, 4u, 6u, 64u, 5000u}) {
+    for (const std::size_t n : {1u, 7u, 100u, 1024u}) {
+      CAPTURE(slice);
+      CAPTURE(n);
+      ReadingChoice choice;
+      Panels panels{std::vector<int>(n), {}};
+      for (std::size_t p = 0; p < n; p += slice)
+        read_in_turns(
+            choice, p, std::min(p + slice, n), 1000,
+            [&](std::size_t first, std::size_t end, Reading reading) { panels(first, end, reading); });
+      CHECK(panels.order.size() == n);
+      for (const int read : panels.read) REQUIRE(read == 1);
+      for (std::size_t p = 0; p < std::min<std::size_t>(n, 512); ++p)
+        REQUIRE((panels.order[p] == Reading::in_order) == (p / timed_panels / 2 % 2 == 1));
+      CHECK(choice.is_made() == (n == 1024 && slice >= timed_panels && slice != 6));
     }
   }
 }

@@ -220,7 +220,7 @@ class MemoryWatch {
  private:
   static constexpr std::chrono::milliseconds min_pause{8}, max_pause{100};
   static constexpr std::uint64_t fastest = 4'000'000;  // bytes that others may take in a millisecond
-  static constexpr std::chrono::microseconds min_ending{100'000}, unknown_layer{200'000};
+  static constexpr std::chrono::microseconds min_ending{150'000}, unknown_layer{200'000};
   static constexpr std::uint64_t noise_bytes = 1u << 20;  // no growth yet
   static constexpr std::uint64_t some_bytes = 4u << 20;   // others always change a little
   static constexpr std::uint64_t least_bytes = 4u << 20;  // less is left: the next large page may be too much

@@ -246,22 +246,22 @@ struct Ahead {
     const std::size_t in_spans = at % (2 * span), first = at - in_spans + 2 * span + in_spans / 2;
     return {{data + (first < end ? first : at), data + (first + span < end ? first + span : at)}};
   }
-  /// For a walk in order, which the core prefetches: both halves of the next `bytes` bytes, which it may have
-  /// missed. Further ahead than this they are in its way.
-  static HWY_INLINE Ahead near(const std::uint8_t* data, std::size_t at, std::size_t end, std::size_t bytes) {
-    constexpr std::size_t distance = 1024;
-    const std::size_t first = at + distance + bytes <= end ? at + distance : at;
-    return {{data + first, data + first + bytes / 128 * 64}};
-  }
+  /// For a walk that asks for nothing: what is in use.
+  static HWY_INLINE Ahead nowhere(const std::uint8_t* used) { return {{used, used}}; }
 };
 
-/// Reads every line of some bytes into the first level, one after the other.
-HWY_INLINE void read_lines(const std::uint8_t* p, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 64) {
+/// Reads every line of some bytes into the first level, one after the other, and waits for the last one: no
+/// other load comes between them, so the core knows what comes next and prefetches it. Inlined it was slower.
+HWY_NOINLINE inline void read_lines(const std::uint8_t* p, std::size_t bytes) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  for (std::size_t i = 0; i < bytes; i += 64)
     asm volatile("" : : "r"(*reinterpret_cast<const volatile std::uint8_t*>(p + i)));
+#if HWY_ARCH_X86
+  asm volatile("lfence" : : : "memory");
 #endif
-  }
+#else
+  prefetch(p, bytes);
+#endif
 }
 
 /// For a walk that passes two lines: asks for two.

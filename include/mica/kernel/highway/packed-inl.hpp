@@ -222,7 +222,7 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
     if (reading == Reading::apart) {
       c.ahead = Ahead::of(data, passed, all_bytes, packed_span<F>);
     } else {
-      c.ahead = Ahead::near(data, passed, all_bytes, packed_blocks<F> * block_bytes);
+      c.ahead = Ahead::nowhere(codes);
       read_lines(codes, n * block_bytes);
     }
     c.gather(a.x.codes, token, b * F::block_size, n);

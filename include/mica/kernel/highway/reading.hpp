@@ -7,6 +7,7 @@
 
 #include "mica/format/concept.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -17,10 +18,10 @@ namespace mica::kernel::highway {
 
 enum class Reading : std::uint8_t {
   apart,     // asked for some KiB ahead, at two places in turns (ops-inl.hpp)
-  in_order,  // each chunk is read from its beginning to its end before it is used; the core does the rest
+  in_order,  // each chunk is read from its beginning to its end before it is used; the core prefetches
 };
 
-/// Which order a format has on this machine. Any thread; a product of another thread may count twice.
+/// Which order a format has on this machine. Any thread; what two threads count at the same time may be lost.
 class ReadingChoice {
  public:
   /// Comparisons until the choice is made, and how many of them `in_order` has to win: 20 of 32 or more are
@@ -34,20 +35,24 @@ class ReadingChoice {
   [[nodiscard]] Reading get() const noexcept {
     return is_made() && wins_.load(std::memory_order_relaxed) >= needed ? Reading::in_order : Reading::apart;
   }
-  /// The times of both orders, of as many bytes one after the other. What other programs do to one of a pair
-  /// costs no more than that pair.
-  void compare(std::chrono::nanoseconds apart, std::chrono::nanoseconds in_order) noexcept {
-    if (is_made()) return;
-    if (in_order < apart) wins_.fetch_add(1, std::memory_order_relaxed);
+  /// Counts the time of a byte in one order. One `in_order` is compared with the `apart` before it: so what
+  /// other programs do to memory costs no more than that pair.
+  void count(Reading reading, double seconds) noexcept {
+    if (reading == Reading::apart) return apart_.store(seconds, std::memory_order_relaxed);
+    const double apart = apart_.exchange(0, std::memory_order_relaxed);
+    if (apart == 0 || is_made()) return;
+    if (seconds < apart) wins_.fetch_add(1, std::memory_order_relaxed);
     comparisons_.fetch_add(1, std::memory_order_relaxed);
   }
   /// Makes the choice, or lets it be made again (empty): for tests and measurements.
   void set(std::optional<Reading> reading) noexcept {
+    apart_.store(0, std::memory_order_relaxed);
     wins_.store(reading == Reading::in_order ? needed : 0, std::memory_order_relaxed);
     comparisons_.store(reading ? max_comparisons : 0, std::memory_order_relaxed);
   }
 
  private:
+  std::atomic<double> apart_{0};  // seconds; 0: compared
   std::atomic<std::uint32_t> wins_{0}, comparisons_{0};
 };
 
@@ -60,30 +65,27 @@ template <WeightFormat F>
 
 /// Matrices below this many bytes may lie in a cache, and are not timed.
 inline constexpr std::size_t min_timed_matrix = std::size_t{1} << 20;
-/// Bytes that are read in one order before the other has its turn: those at the beginning, which the other
-/// order has asked for, are not timed.
-inline constexpr std::size_t untimed_bytes = std::size_t{64} << 10, timed_bytes = std::size_t{192} << 10;
+/// Panels that are read in one order: the rows of a task of one token (block/linear.hpp).
+inline constexpr std::size_t timed_panels = 4;
 
-/// Reads panels [p, end) of panel_bytes bytes by read(first, last, reading): in pairs of both orders, which
-/// are timed, as long as the choice is not made and enough panels are left.
+/// Reads panels [p, end) of panel_bytes bytes by read(first, last, reading). As long as the choice is not
+/// made, two times `timed_panels` are read apart and the next two in order; the second one of both is timed,
+/// as the first one may have been asked for in the other order.
 template <class Read>
 void read_in_turns(ReadingChoice& choice, std::size_t p, std::size_t end, std::size_t panel_bytes,
                    const Read& read) noexcept {
   using Clock = std::chrono::steady_clock;
-  const std::size_t untimed = untimed_bytes / panel_bytes + 1, timed = timed_bytes / panel_bytes + 1;
-  while (!choice.is_made() && end - p >= 2 * (untimed + timed)) {
-    std::chrono::nanoseconds times[2];
-    for (const Reading reading : {Reading::apart, Reading::in_order}) {
-      read(p, p + untimed, reading);
-      p += untimed;
-      const Clock::time_point begin = Clock::now();
-      read(p, p + timed, reading);
-      p += timed;
-      times[static_cast<std::size_t>(reading)] = Clock::now() - begin;
-    }
-    choice.compare(times[0], times[1]);
+  while (p < end && !choice.is_made()) {
+    const std::size_t turn = p / timed_panels, stop = std::min(end, (turn + 1) * timed_panels);
+    const Reading reading = turn / 2 % 2 == 0 ? Reading::apart : Reading::in_order;
+    const Clock::time_point begin = Clock::now();
+    read(p, stop, reading);
+    const std::chrono::duration<double> seconds = Clock::now() - begin;
+    if (turn % 2 == 1 && stop - p == timed_panels)
+      choice.count(reading, seconds.count() / static_cast<double>(timed_panels * panel_bytes));
+    p = stop;
   }
-  read(p, end, choice.get());
+  if (p < end) read(p, end, choice.get());
 }
 
 }  // namespace mica::kernel::highway
