@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// usage: matmul_bench [FORMAT] [--targets NAME] [--json FILE]
+// usage: matmul_bench [FORMAT] [--targets NAME] [--reading apart|in_order] [--json FILE]
 //
 // One thread, the file's layout, rows of 4,096. For each format: 24 rows are compared with the specification, then one
 // token over a matrix larger than any cache (GB/s of weights, beside the speed of reading) and 3, 8 and 512 tokens over
 // one that stays in the third level (GMAC/s, beside the peak of the byte dot). Best and median of half a second.
+// --reading: the order in which packed rows meet one token; without it the first run finds out the faster one.
 
 #define MICA_USER_CODECS_INL "kernel/peak-inl.hpp"
 #include "kernel/product.hpp"
 #include "mica/kernel/highway/dispatch.hpp"
+#include "mica/kernel/highway/reading.hpp"
 
+#include <optional>
 #include <string>
 
 namespace mica::kernel::highway {
@@ -67,13 +70,23 @@ void measure(Inputs& inputs, const bench::Limits& limits, std::FILE* json) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using mica::kernel::highway::Reading;
   std::string_view chosen;
+  std::optional<Reading> reading;
   std::FILE* json = nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--targets") {
       if (++i < argc && bench::limit_targets(argv[i])) continue;
       std::fprintf(stderr, "--targets needs an instruction set of this machine and program\n");
+      return 2;
+    }
+    if (word == "--reading") {
+      const std::string_view order = ++i < argc ? argv[i] : "";
+      if (order == "apart") reading = Reading::apart;
+      if (order == "in_order") reading = Reading::in_order;
+      if (reading) continue;
+      std::fprintf(stderr, "--reading needs apart or in_order\n");
       return 2;
     }
     if (word != "--json") {
@@ -98,6 +111,7 @@ int main(int argc, char** argv) {
     using F = typename decltype(type)::type;
     if constexpr (F::vector_codec) {
       if (!chosen.empty() && F::name != chosen) return;
+      mica::kernel::highway::reading_choice<F>().set(reading);
       measure<F>(inputs, limits, json);
       if constexpr (PackableFormat<F>) measure<tensor::Packed<F>>(inputs, limits, json);
     }

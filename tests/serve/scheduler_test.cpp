@@ -460,7 +460,8 @@ TEST_CASE("slots that cannot be saved or restored are refused, and nothing is lo
   }
   // Memory for the model and one answer of the whole context.
   const std::uint64_t budget = loader.bytes(card, 0) + plan::any_process_bytes + (std::uint64_t{1} << 18);
-  Running server({fairy}, budget, {.parallel = 2, .slots = folder.path("")});
+  Running server({fairy}, budget,
+                 {.parallel = 2, .resident_bytes = nothing_slowly, .slots = folder.path("")});
   const auto model = server.scheduler.model("");
   const auto refused = [&](SlotAction action, std::string file, std::size_t slot = 0) {
     return cause_of([&] { server.scheduler.slot({model, slot, action, std::move(file)}); });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with packed rows (tensor/detail/rows16.hpp). Lanes are rows from the beginning: a line of
-// codes is loaded and meets four broadcast bytes of each token, and no sum crosses lanes.
+// Per target: products with packed rows (tensor/detail/rows16.hpp). Lanes are rows from the beginning: a line
+// of codes is loaded and meets four broadcast bytes of each token, and no sum crosses lanes.
 //
-//   few tokens    the lines go from memory to the dots, one stream per panel, asked for some KiB ahead or read
-//                 in order (reading.hpp)
+//   few tokens    the lines go from memory to the dots, one stream per panel; they are asked for some KiB
+//                 ahead, or those of one token are read in order (reading.hpp)
 //   many tokens   panels are filled with lines instead of unpacked rows, the rest is as in integer-inl.hpp
 
 #if defined(MICA_KERNEL_HIGHWAY_PACKED_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -201,8 +201,8 @@ HWY_INLINE void packed_block(const std::uint8_t* codes, std::size_t b, const Pac
     packed_block(codes + b * panel_rows * F::code_bytes + 4 * r, b, r, c, y);
 }
 
-/// The outputs of panel p for tokens [token, token + tokens) that a slice asks for. A worker mostly multiplies
-/// the next rows afterwards, so those are prefetched too.
+/// The outputs of panel p for tokens [token, token + tokens) that a slice asks for. A worker mostly
+/// multiplies the next rows afterwards, so those are prefetched too, if they are read apart.
 template <std::size_t tokens, class P>
 HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::size_t token, Reading reading) {
   using F = typename P::File;
@@ -223,7 +223,7 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
       c.ahead = Ahead::of(data, passed, all_bytes, packed_span<F>);
     } else {
       c.ahead = Ahead::nowhere(codes);
-      read_lines(codes, n * block_bytes);
+      read_lines(codes, n * block_bytes);  // two blocks at once, where scales lie behind both, were slower
     }
     c.gather(a.x.codes, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);

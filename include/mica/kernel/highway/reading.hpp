@@ -18,14 +18,14 @@ namespace mica::kernel::highway {
 
 enum class Reading : std::uint8_t {
   apart,     // asked for some KiB ahead, at two places in turns (ops-inl.hpp)
-  in_order,  // each chunk is read from its beginning to its end before it is used; the core prefetches
+  in_order,  // the lines of each chunk are read one after the other before it is used; the core prefetches
 };
 
-/// Which order a format has on this machine. Any thread; what two threads count at the same time may be lost.
+/// Which order a format has on this machine. Any thread.
 class ReadingChoice {
  public:
-  /// Comparisons until the choice is made, and how many of them `in_order` has to win: 20 of 32 or more are
-  /// chance in one of nine cases.
+  /// Comparisons until the choice is made, and how many of them `in_order` has to win. If both are equally
+  /// fast, it wins 20 or more by chance in one of nine processes.
   static constexpr std::uint32_t max_comparisons = 32, needed = 20;
 
   [[nodiscard]] bool is_made() const noexcept {
@@ -35,24 +35,20 @@ class ReadingChoice {
   [[nodiscard]] Reading get() const noexcept {
     return is_made() && wins_.load(std::memory_order_relaxed) >= needed ? Reading::in_order : Reading::apart;
   }
-  /// Counts the time of a byte in one order. One `in_order` is compared with the `apart` before it: so what
-  /// other programs do to memory costs no more than that pair.
-  void count(Reading reading, double seconds) noexcept {
-    if (reading == Reading::apart) return apart_.store(seconds, std::memory_order_relaxed);
-    const double apart = apart_.exchange(0, std::memory_order_relaxed);
-    if (apart == 0 || is_made()) return;
-    if (seconds < apart) wins_.fetch_add(1, std::memory_order_relaxed);
+  /// Compares the seconds of a byte in both orders, read by one thread one after the other: so a disturbance
+  /// by other programs spoils one comparison only.
+  void compare(double apart, double in_order) noexcept {
+    if (is_made()) return;
+    if (in_order < apart) wins_.fetch_add(1, std::memory_order_relaxed);
     comparisons_.fetch_add(1, std::memory_order_relaxed);
   }
   /// Makes the choice, or lets it be made again (empty): for tests and measurements.
   void set(std::optional<Reading> reading) noexcept {
-    apart_.store(0, std::memory_order_relaxed);
     wins_.store(reading == Reading::in_order ? needed : 0, std::memory_order_relaxed);
     comparisons_.store(reading ? max_comparisons : 0, std::memory_order_relaxed);
   }
 
  private:
-  std::atomic<double> apart_{0};  // seconds; 0: compared
   std::atomic<std::uint32_t> wins_{0}, comparisons_{0};
 };
 
@@ -63,27 +59,38 @@ template <WeightFormat F>
   return choice;
 }
 
-/// Matrices below this many bytes may lie in a cache, and are not timed.
+/// Matrices below this many bytes may lie in a cache, and are not timed. Limit: a format that occurs in
+/// smaller ones alone is read apart.
 inline constexpr std::size_t min_timed_matrix = std::size_t{1} << 20;
 /// Panels that are read in one order: the rows of a task of one token (block/linear.hpp).
 inline constexpr std::size_t timed_panels = 4;
 
-/// Reads panels [p, end) of panel_bytes bytes by read(first, last, reading). As long as the choice is not
-/// made, two times `timed_panels` are read apart and the next two in order; the second one of both is timed,
-/// as the first one may have been asked for in the other order.
+/// The last time of a thread that is not compared yet.
+struct ReadingTime {
+  const ReadingChoice* choice = nullptr;  // null: there is none
+  double seconds = 0;                     // of a byte, apart
+};
+
+/// Reads panels [p, end) of panel_bytes bytes by read(first, last, reading). Until the choice is made, two
+/// groups of `timed_panels` panels are read apart, two in order, and so on. The second of each two is timed:
+/// the other order may have asked for lines of the first.
 template <class Read>
 void read_in_turns(ReadingChoice& choice, std::size_t p, std::size_t end, std::size_t panel_bytes,
                    const Read& read) noexcept {
   using Clock = std::chrono::steady_clock;
+  thread_local ReadingTime apart;
   while (p < end && !choice.is_made()) {
     const std::size_t turn = p / timed_panels, stop = std::min(end, (turn + 1) * timed_panels);
     const Reading reading = turn / 2 % 2 == 0 ? Reading::apart : Reading::in_order;
     const Clock::time_point begin = Clock::now();
     read(p, stop, reading);
-    const std::chrono::duration<double> seconds = Clock::now() - begin;
-    if (turn % 2 == 1 && stop - p == timed_panels)
-      choice.count(reading, seconds.count() / static_cast<double>(timed_panels * panel_bytes));
+    const std::chrono::duration<double> time = Clock::now() - begin;
+    const bool timed = turn % 2 == 1 && stop - p == timed_panels;
+    const double seconds = time.count() / static_cast<double>(timed_panels * panel_bytes);
     p = stop;
+    if (!timed) continue;
+    if (reading == Reading::in_order && apart.choice == &choice) choice.compare(apart.seconds, seconds);
+    apart = reading == Reading::apart ? ReadingTime{&choice, seconds} : ReadingTime{};
   }
   if (p < end) read(p, end, choice.get());
 }

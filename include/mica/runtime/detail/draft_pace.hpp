@@ -6,9 +6,9 @@
 //   k        that of the most tokens per second: (1 + r + r^2 + ... + r^k) / price(k), where r is the part of
 //            accepted drafts of late
 //   credit   in plain steps: an accepted draft adds one, the price is subtracted, a step without drafts adds
-//            a hundredth. Below zero nothing is drafted. It begins with three quarters of a step, so that a few
-//            wrong drafts do not end the drafting of a text that is easy to guess: a text that cannot be
-//            guessed costs about one step and 1 %.
+//            a hundredth. Below zero nothing is drafted. It begins with three quarters of a step, so that a
+//            few wrong drafts do not end the drafting of a text that is easy to guess: a text that cannot be
+//            guessed costs about 1 % and one or two steps. After a hundred steps without, drafts are tried.
 //
 // The time of a step is the recent minimum: a first step waits for memory, and other processes make any step
 // longer, never shorter. So that a price is never that of a context long gone, one step in 32 is without
@@ -31,7 +31,7 @@ class DraftPace {
   static constexpr double earned_by_a_step = 0.01;
   static constexpr std::size_t longest_run = 31;  // of steps with drafts
   static constexpr double richest = 2;  // so that drafting stops soon when a text stops repeating itself
-  static constexpr double poorest = -2;
+  static constexpr double poorest = -1;
 
   /// Drafts for the next step, at most `max`.
   [[nodiscard]] std::size_t choose(std::size_t max) const noexcept {
