@@ -29,9 +29,9 @@ namespace mica {
 
 struct MtpOptions {
   std::size_t drafts = 3;  // tokens at most
-  /// Drafts are among the first so many tokens of the vocabulary; 0: among all. The product with all rows of
-  /// the output matrix takes longer than the layer. Vocabularies have frequent tokens first: merges of pairs
-  /// are in the order in which they were found, unigrams by score.
+  /// Only tokens below this number are drafted; 0: all may be. The product with all rows of the output matrix
+  /// takes longer than the layer. Vocabularies have frequent tokens first: merges of pairs are in the order in
+  /// which they were found, unigrams by score.
   std::size_t vocabulary = 32768;
 };
 
