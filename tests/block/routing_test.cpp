@@ -135,40 +135,47 @@ TEST_CASE("very large logits do not overflow the softmax") {
 }
 
 TEST_CASE("rows are sorted by expert, then by token, and every choice knows its row") {
-  constexpr std::size_t count = 7, used = 3, tokens = 41;
-  std::vector<Choice> choices;
-  for (std::size_t t = 0; t < tokens; ++t) {
-    const auto some = choose({.count = count, .used = used}, random(count, t));
-    choices.insert(choices.end(), some.begin(), some.end());
-  }
-  std::vector<std::uint32_t> begin(count + 1, 77), token(tokens * used, 77);
-  std::vector<float> weight(tokens * used, -1);
-  block::ExpertRows rows{choices, begin, token, weight};
-  rows.sort(used);
-  CHECK(begin.front() == 0);
-  CHECK(begin.back() == tokens * used);
-  std::set<std::uint32_t> seen;
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    const Choice& choice = choices[i];
-    CHECK(seen.insert(choice.row).second);
-    CHECK(choice.row >= begin[choice.expert]);
-    CHECK(choice.row < begin[choice.expert + 1]);
-    CHECK(token[choice.row] == i / used);
-    CHECK(weight[choice.row] == choice.weight);
-  }
-  for (std::size_t e = 0; e < count; ++e) {
-    CHECK(std::is_sorted(token.begin() + begin[e], token.begin() + begin[e + 1]));
+  constexpr std::size_t count = 47, used = 3;
+  for (const std::size_t tokens : {1u, 5u, 41u}) {
+    std::vector<Choice> choices;
+    std::set<std::uint32_t> chosen;
+    for (std::size_t t = 0; t < tokens; ++t) {
+      for (const Choice& one : choose({.count = count, .used = used}, random(count, t))) {
+        choices.push_back(one);
+        chosen.insert(one.expert);
+      }
+    }
+    std::vector<std::uint32_t> expert(count, 77), begin(count + 1, 77), token(tokens * used, 77);
+    std::vector<float> weight(tokens * used, -1);
+    block::ExpertRows rows{choices, expert, begin, token, weight};
+    rows.sort(used);
+    CHECK(std::equal(chosen.begin(), chosen.end(), expert.begin()));
+    CHECK(begin.front() == 0);
+    CHECK(begin[chosen.size()] == tokens * used);
+    std::set<std::uint32_t> seen;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const Choice& choice = choices[i];
+      const auto place = std::find(expert.begin(), expert.end(), choice.expert) - expert.begin();
+      CHECK(seen.insert(choice.row).second);
+      CHECK(choice.row >= begin[static_cast<std::size_t>(place)]);
+      CHECK(choice.row < begin[static_cast<std::size_t>(place) + 1]);
+      CHECK(token[choice.row] == i / used);
+      CHECK(weight[choice.row] == choice.weight);
+    }
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      CHECK(std::is_sorted(token.begin() + begin[i], token.begin() + begin[i + 1]));
   }
 }
 
 TEST_CASE("the drawing of the header is what sorting gives") {
-  std::vector<Choice> choices = {{1, 1}, {3, 1}, {0, 1}, {3, 1}, {1, 1}, {2, 1}};
-  std::vector<std::uint32_t> begin(5), token(6);
+  std::vector<Choice> choices = {{1, 1}, {3, 1}, {0, 1}, {3, 1}, {1, 1}, {4, 1}};
+  std::vector<std::uint32_t> expert(5), begin(6), token(6);
   std::vector<float> weight(6);
-  block::ExpertRows rows{choices, begin, token, weight};
+  block::ExpertRows rows{choices, expert, begin, token, weight};
   rows.sort(2);
-  CHECK(begin == std::vector<std::uint32_t>{0, 1, 3, 4, 6});
-  CHECK(token == std::vector<std::uint32_t>{1, 0, 2, 2, 0, 1});
+  CHECK(std::vector(expert.begin(), expert.begin() + 4) == std::vector<std::uint32_t>{0, 1, 3, 4});
+  CHECK(std::vector(begin.begin(), begin.begin() + 5) == std::vector<std::uint32_t>{0, 1, 3, 5, 6});
+  CHECK(token == std::vector<std::uint32_t>{1, 0, 2, 0, 1, 2});
 }
 
 }  // namespace mica::test::routing_test

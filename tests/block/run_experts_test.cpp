@@ -180,12 +180,12 @@ struct Mixture {
     const std::size_t ff = config.ff_width, rows = n * config.used, wide = std::max(width, ff);
     std::vector<Choice> chosen(choices.begin() + static_cast<std::ptrdiff_t>(first * config.used),
                                choices.begin() + static_cast<std::ptrdiff_t>((first + n) * config.used));
-    std::vector<std::uint32_t> begin(config.count + 1), token(rows);
+    std::vector<std::uint32_t> expert(config.count), begin(config.count + 1), token(rows);
     std::vector<float> weight(rows), values(capacity * width, NAN), gate(capacity * ff, NAN), up(gate);
     Codes in(n, width), gathered(capacity, wide);
     block::ExpertScratch scratch;
     scratch.capacity = capacity;
-    scratch.rows = {chosen, begin, token, weight};
+    scratch.rows = {chosen, expert, begin, token, weight};
     scratch.rows.sort(config.used);
     scratch.values = {values.data(), capacity, width};
     scratch.gate_out = {gate.data(), capacity, ff};

@@ -28,23 +28,24 @@ struct Panels {
 }  // namespace
 
 TEST_CASE("weights are read in order where that is clearly faster, and apart until this is known") {
-  for (const std::uint32_t wins : {0u, 16u, 19u, 20u, 32u}) {
+  constexpr std::uint32_t needed = ReadingChoice::needed, all = ReadingChoice::max_comparisons;
+  for (const std::uint32_t wins : {0u, all / 2, needed - 1, needed, all}) {
     ReadingChoice choice;
-    for (std::uint32_t i = 0; i < ReadingChoice::max_comparisons; ++i) {
+    for (std::uint32_t i = 0; i < all; ++i) {
       CHECK_FALSE(choice.is_made());
       CHECK(choice.get() == Reading::apart);
       choice.compare(1, i < wins ? 0.9 : 1000);  // however late, it is one comparison
     }
     CHECK(choice.is_made());
-    CHECK((choice.get() == Reading::in_order) == (wins >= ReadingChoice::needed));
+    CHECK((choice.get() == Reading::in_order) == (wins >= needed));
     choice.compare(1, 0.1);
-    CHECK((choice.get() == Reading::in_order) == (wins >= ReadingChoice::needed));
+    CHECK((choice.get() == Reading::in_order) == (wins >= needed));
   }
 }
 
 TEST_CASE("trials read each panel once, and both orders as often, in slices of any size") {
   for (const std::size_t slice : {1u, 3u, 4u, 6u, 64u, 5000u}) {
-    for (const std::size_t n : {1u, 7u, 100u, 1024u}) {
+    for (const std::size_t n : {1u, 7u, 100u, 8192u}) {
       CAPTURE(slice);
       CAPTURE(n);
       ReadingChoice choice;
@@ -55,9 +56,9 @@ TEST_CASE("trials read each panel once, and both orders as often, in slices of a
             [&](std::size_t first, std::size_t end, Reading reading) { panels(first, end, reading); });
       CHECK(panels.order.size() == n);
       for (const int read : panels.read) REQUIRE(read == 1);
-      for (std::size_t p = 0; p < std::min<std::size_t>(n, 512); ++p)
+      for (std::size_t p = 0; p < std::min<std::size_t>(n, 4096); ++p)
         REQUIRE((panels.order[p] == Reading::in_order) == (p / timed_panels / 2 % 2 == 1));
-      CHECK(choice.is_made() == (n == 1024 && slice >= timed_panels && slice != 6));
+      CHECK(choice.is_made() == (n == 8192 && slice >= timed_panels && slice != 6));
     }
   }
 }
@@ -68,7 +69,7 @@ TEST_CASE_TEMPLATE("a product that tries both orders has the bits of the specifi
   Product<F> product(1500, 4096 / F::block_size, 1, rng);
   const std::vector<float> expected = product.template run<kernel::Scalar>(0, 1500, false);
   reading_choice<F>().set({});
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 48; ++i) {
     const std::vector<float> actual = product.template run_packed<kernel::Highway>(0, 1500, false);
     CHECK(differences(expected.data(), actual.data(), expected.size()) == 0);
   }

@@ -55,6 +55,7 @@ struct Experts : Stateless {
     ExpertScratch& s = b.chosen;
     s.capacity = capacity;
     s.rows.choices = scratch.items<Choice>(rows);
+    s.rows.expert = scratch.items<std::uint32_t>(c.count);
     s.rows.begin = scratch.items<std::uint32_t>(c.count + 1);
     s.rows.token = scratch.items<std::uint32_t>(rows);
     s.rows.weight = scratch.items<float>(rows);

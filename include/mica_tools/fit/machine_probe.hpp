@@ -34,6 +34,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <sys/mman.h>
 #include <utility>
 #include <vector>
 
@@ -55,13 +56,7 @@ class MachineProbe {
   MachineProbe(E& executor, std::size_t bytes) : executor_(executor), scratch_(executor.workers()) {
     MICA_CHECK(bytes >= min_bytes, usage, "measuring a machine needs ", min_bytes,
                " bytes of memory at least; ", bytes, " were given");
-    auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, bytes);
-    MICA_CHECK(memory, budget, "measuring a machine needs ", bytes, " bytes of memory, which there are not");
-    memory_ = std::move(*memory);
-    constexpr std::size_t piece = std::size_t{2} << 20;
-    executor_.run(ceil_div(bytes, piece), [&](std::size_t task, std::size_t) noexcept {
-      std::memset(memory_.data() + task * piece, 0x11, std::min(piece, bytes - task * piece));
-    });
+    take_memory(bytes, true);
   }
 
   /// Numbers of tokens, and of rows of queries, that are measured beside the two that all rates have.
@@ -100,6 +95,7 @@ class MachineProbe {
       if (!run_.continues()) return;
       speed.elements[std::string(Element::name)] = measure_element<Element>(rounds);
     });
+    if (run_.continues()) take_memory(memory_.size(), false);
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
       if constexpr (PackableFormat<F>) {
@@ -130,6 +126,21 @@ class MachineProbe {
       return cancel == nullptr || !cancel->load(std::memory_order_relaxed);
     }
   };
+  /// huge: pages as resident weights have them; otherwise small ones, as files in the page cache have them:
+  /// a core then needs more entries of its TLB, which costs products of one token up to a quarter.
+  void take_memory(std::size_t bytes, bool huge) {
+    memory_ = {};
+    auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, bytes);
+    MICA_CHECK(memory, budget, "measuring a machine needs ", bytes, " bytes of memory, which there are not");
+    memory_ = std::move(*memory);
+#ifdef MADV_NOHUGEPAGE
+    if (!huge) ::madvise(memory_.data(), bytes, MADV_NOHUGEPAGE);
+#endif
+    constexpr std::size_t piece = std::size_t{2} << 20;
+    executor_.run(ceil_div(bytes, piece), [&](std::size_t task, std::size_t) noexcept {
+      std::memset(memory_.data() + task * piece, 0x11, std::min(piece, bytes - task * piece));
+    });
+  }
   using List = tensor::AndPacked<Formats>;
   static constexpr std::size_t rows_at_once = 8192;  // of one product, as in a layer
 

@@ -3,8 +3,8 @@
 // Which experts a token uses, and with what weight: from the router's logits to a list of (expert, weight)
 // per token, and from there to rows sorted by expert.
 //
-//   tokens            0: {1, 3}   1: {0, 3}   2: {1, 2}
-//   rows by expert    | 0: 1 | 1: 0 2 | 2: 2 | 3: 0 1 |      begin = {0, 1, 3, 4, 6}
+//   tokens            0: {1, 3}   1: {0, 3}   2: {1, 4}
+//   rows by expert    | 0: 1 | 1: 0 2 | 3: 0 1 | 4: 2 |      expert = {0, 1, 3, 4}, begin = {0, 1, 3, 5, 6}
 //
 // The experts of a token are in ascending order, and their outputs are added in this order. So the result for
 // a token does not depend on the experts of other tokens in the step.
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace mica::block {
 
@@ -88,12 +89,13 @@ inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits
 
 /// One row for each choice of each token, sorted by expert, then by token. Arrays of the caller.
 struct ExpertRows {
-  std::span<Choice> choices;       // (n * used), by token
-  std::span<std::uint32_t> begin;  // (count + 1): the first row of each expert
-  std::span<std::uint32_t> token;  // (n * used), by row
-  std::span<float> weight;         // (n * used), by row
+  std::span<Choice> choices;        // (n * used), by token
+  std::span<std::uint32_t> expert;  // (count): those that have rows, in ascending order, then anything
+  std::span<std::uint32_t> begin;   // (count + 1): their first rows, then n * used, then anything
+  std::span<std::uint32_t> token;   // (n * used), by row
+  std::span<float> weight;          // (n * used), by row
 
-  /// Fills begin, token, weight and the rows of choices.
+  /// Fills all arrays, and the rows of choices. There is at least one choice.
   void sort(std::size_t used) noexcept {
     std::fill(begin.begin(), begin.end(), 0u);
     for (const Choice& choice : choices) ++begin[choice.expert + 1];
@@ -104,8 +106,21 @@ struct ExpertRows {
       token[row] = static_cast<std::uint32_t>(i / used);
       weight[row] = choices[i].weight;
     }
-    for (std::size_t e = begin.size() - 1; e > 0; --e) begin[e] = begin[e - 1];
-    begin[0] = 0;
+    keep_used();
+  }
+
+ private:
+  /// begin[e]: the row behind those of expert e.
+  void keep_used() noexcept {
+    std::uint32_t row = 0;
+    std::size_t i = 0;
+    for (std::size_t e = 0; row < choices.size(); ++e) {
+      const std::uint32_t end = begin[e];
+      if (end == row) continue;
+      expert[i] = static_cast<std::uint32_t>(e);
+      begin[i++] = std::exchange(row, end);
+    }
+    begin[i] = row;
   }
 };
 

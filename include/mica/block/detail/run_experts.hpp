@@ -63,34 +63,34 @@ inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const
           all.fast8};
 }
 
-/// Experts [first, last), whose rows fit the scratch.
+/// Some of the experts that have rows, whose rows fit the scratch together.
 template <Kernels K, class List, Executor E, class Source>
 class ExpertBatch {
  public:
   using Context = ExpertsContext<Source>;
 
-  /// The batch that begins with expert `first`.
+  /// The batch that begins with place `first` of ExpertRows::expert.
   ExpertBatch(E& executor, const Context& context, std::size_t first) noexcept
       : executor_(executor), c_(context), s_(context.scratch), first_(first), last_(first) {
     const auto begin = s_.rows.begin;
-    while (last_ < c_.config.count && begin[last_ + 1] - begin[first_] <= s_.capacity) ++last_;
-    first_row_ = begin[first_];
-    rows_ = begin[last_] - first_row_;
+    first_row_ = begin[first];
+    while (first_row_ + rows_ < s_.rows.choices.size() && begin[last_ + 1] - first_row_ <= s_.capacity)
+      rows_ = begin[++last_] - first_row_;
   }
 
+  /// The place behind it.
   [[nodiscard]] std::size_t last() const noexcept { return last_; }
 
   /// False when an expert could not be read; then none is held.
   [[nodiscard]] bool run() noexcept {
-    if (rows_ == 0) return true;
     if (!acquire()) return false;
     gather();
     if (c_.observed)
-      each([this](std::size_t e, auto at) { c_.source.inputs(e, s_.values.rows(at, rows_of(e))); });
+      each([this](std::size_t e, auto at, auto n) { c_.source.inputs(e, s_.values.rows(at, n)); });
     project(2 * ceil_div(c_.config.ff_width, slice_rows), [this](auto... a) { project_in(a...); });
     activate();
     if (c_.observed)
-      each([this](std::size_t e, auto at) { c_.source.hidden(e, s_.gate_out.rows(at, rows_of(e))); });
+      each([this](std::size_t e, auto at, auto n) { c_.source.hidden(e, s_.gate_out.rows(at, n)); });
     project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
     add();
     release(last_);
@@ -98,31 +98,28 @@ class ExpertBatch {
   }
 
  private:
-  [[nodiscard]] std::size_t rows_of(std::size_t e) const noexcept {
-    return s_.rows.begin[e + 1] - s_.rows.begin[e];
+  /// f(expert, first row in the scratch, rows) for the expert at a place.
+  template <class F>
+  void at(std::size_t place, F&& f) noexcept {
+    const auto begin = s_.rows.begin;
+    f(std::size_t{s_.rows.expert[place]}, begin[place] - first_row_,
+      std::size_t{begin[place + 1] - begin[place]});
   }
-  /// f(expert, first row in the scratch) for those that have rows.
   template <class F>
   void each(F&& f) noexcept {
-    for (std::size_t e = first_; e < last_; ++e) {
-      if (rows_of(e) != 0) f(e, s_.rows.begin[e] - first_row_);
-    }
+    for (std::size_t place = first_; place < last_; ++place) at(place, f);
   }
   [[nodiscard]] bool acquire() noexcept {
-    for (std::size_t e = first_; e < last_; ++e) {
-      if (rows_of(e) != 0) c_.source.prefetch(e);
-    }
-    for (std::size_t e = first_; e < last_; ++e) {
-      if (rows_of(e) == 0 || c_.source.acquire(e)) continue;
-      release(e);
+    for (std::size_t i = first_; i < last_; ++i) c_.source.prefetch(s_.rows.expert[i]);
+    for (std::size_t i = first_; i < last_; ++i) {
+      if (c_.source.acquire(s_.rows.expert[i])) continue;
+      release(i);
       return false;
     }
     return true;
   }
   void release(std::size_t end) noexcept {
-    for (std::size_t e = first_; e < end; ++e) {
-      if (rows_of(e) != 0) c_.source.release(e);
-    }
+    for (std::size_t i = first_; i < end; ++i) c_.source.release(s_.rows.expert[i]);
   }
 
   void gather() noexcept {
@@ -135,22 +132,24 @@ class ExpertBatch {
     });
   }
 
-  /// f(weights, first row in the scratch, rows, slice) for every slice of every expert that has rows.
+  /// f(weights, first row in the scratch, rows, slice) for every slice of every expert.
   template <class F>
   void project(std::size_t slices, F&& f) noexcept {
     executor_.run((last_ - first_) * slices, [&](std::size_t task, std::size_t) noexcept {
-      const std::size_t e = first_ + task / slices;
-      if (rows_of(e) == 0) return;
-      f(c_.source.expert(e), s_.rows.begin[e] - first_row_, rows_of(e), task % slices);
+      at(first_ + task / slices, [&](std::size_t e, std::size_t row, std::size_t n) {
+        f(c_.source.expert(e), row, n, task % slices);
+      });
     });
   }
+  /// Slices of the gate, then as many of what it gates: a worker reads a matrix from one end to the other.
   void project_in(const GatedWeights<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
-    const bool up = slice % 2 == 1;
+    const std::size_t slices = ceil_div(c_.config.ff_width, slice_rows);
+    const bool up = slice >= slices;
     const Product<List> product{up ? w.up : w.gate, (up ? s_.up_out : s_.gate_out).rows(first, n), false,
                                 up ? w.up_bias : w.gate_bias};
     const kernel::Input x{s_.values.rows(first, n),
                           codes_from(kernel::codes_if(c_.quantized_input, s_.input_codes), first, n)};
-    const std::size_t row = slice / 2 * slice_rows;
+    const std::size_t row = slice % slices * slice_rows;
     project_slice<K>(x, product, row, std::min(row + slice_rows, c_.config.ff_width));
   }
   void project_out(const GatedWeights<List>& w, std::size_t first, std::size_t n,
@@ -183,7 +182,7 @@ class ExpertBatch {
   E& executor_;
   const Context& c_;
   const ExpertScratch& s_;
-  std::size_t first_;
+  std::size_t first_;  // places [first_, last_)
   std::size_t last_;
   std::size_t first_row_ = 0;
   std::size_t rows_ = 0;
@@ -194,7 +193,8 @@ class ExpertBatch {
 /// y += sum over a token's experts of weight * FFN(x). False when an expert could not be read.
 template <Kernels K, class List, Executor E, class Source>
 [[nodiscard]] bool run_experts(E& executor, const ExpertsContext<Source>& context) noexcept {
-  for (std::size_t first = 0; first < context.config.count;) {
+  const ExpertRows& rows = context.scratch.rows;
+  for (std::size_t first = 0; rows.begin[first] < rows.choices.size();) {
     detail::ExpertBatch<K, List, E, Source> batch(executor, context, first);
     if (!batch.run()) return false;
     first = batch.last();
