@@ -20,6 +20,7 @@ struct Kernels {
   static void quantize(const kernel::QuantizeArgs& a) noexcept { kernel::scalar::quantize(a); }
   static void rms_norm(const kernel::RmsNormArgs& a) noexcept { kernel::scalar::rms_norm(a); }
   static void l2_norm(const kernel::L2NormArgs& a) noexcept { kernel::scalar::l2_norm(a); }
+  static void layer_norm(const kernel::LayerNormArgs& a) noexcept { kernel::scalar::layer_norm(a); }
   static void rope(const kernel::RopeArgs& a) noexcept { kernel::scalar::rope(a); }
   static void gated(const kernel::GatedArgs& a) noexcept { kernel::scalar::gated(a); }
   static void add(const kernel::AddArgs& a) noexcept { kernel::scalar::add(a); }

@@ -81,23 +81,25 @@ TEST_CASE("gates, lengths, sums, factors and caps agree with their formulas") {
   for (auto* v : {&x, &u}) test::fill_noise(*v, rng, 3);
   const auto run = [&](auto kernels) {
     using K = decltype(kernels);
-    std::vector<float> y(8 * n, 0.5f);
+    std::vector<float> y(11 * n, 0.5f);
     const MatrixView<const float> g(x.data(), 1, n), up(u.data(), 1, n);
     const auto row = [&](std::size_t r) { return MatrixView<float>(y.data() + r * n, 1, n); };
     std::size_t r = 0;
-    for (const auto kind :
-         {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::sigmoid, kernel::Gate::clamped})
+    for (const auto kind : {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::gelu_erf,
+                            kernel::Gate::sigmoid, kernel::Gate::clamped})
       K::gated({kind, g, up, row(r++), 0, 1});
     K::l2_norm({g, 1e-6f, 2.5f, row(r++), 0, 1});
     K::add({g, row(r), 0.3f, 0, 1});
     K::scale({row(r++), 0.7f, 0, 1});
     std::copy(x.begin(), x.end(), row(r).data());
     K::softcap({row(r++), 2.0f, 0, 1});
-    K::rms_norm({g, nullptr, 1e-5f, row(r), 0, 1});
+    K::rms_norm({g, nullptr, 1e-5f, row(r++), 0, 1});
+    K::layer_norm({g, u.data(), x.data(), 1e-5f, row(r++), 0, 1});
+    K::gated({kernel::Gate::gelu_erf, g, {}, row(r), 0, 1});
     return y;
   };
   const auto expected = run(Scalar{}), oracle = run(Oracle{});
-  for (std::size_t r = 0; r < 8; ++r) {
+  for (std::size_t r = 0; r < 11; ++r) {
     const auto row = [&](const std::vector<float>& y) {
       return std::vector<float>(y.begin() + static_cast<long>(r * n),
                                 y.begin() + static_cast<long>((r + 1) * n));

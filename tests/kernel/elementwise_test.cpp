@@ -76,6 +76,43 @@ TEST_CASE("the norm equals the specification for any width") {
   }
 }
 
+TEST_CASE("the layer norm equals the specification for any width, with a bias and without, in place or not") {
+  CounterRng rng(12);
+  for (const std::size_t n : sizes) {
+    Guarded<float> x(3 * n), weight(n), bias(n), expected(3 * n), actual(3 * n), here(3 * n);
+    for (Guarded<float>* numbers : {&x, &weight, &bias}) test::fill_noise(*numbers, rng);
+    for (const float* const added :
+         {static_cast<const float*>(bias.data()), static_cast<const float*>(nullptr)}) {
+      const auto args = [&](Guarded<float>& from, Guarded<float>& y) {
+        return kernel::LayerNormArgs{
+            {from.data(), 3, n}, weight.data(), added, 1e-6f, {y.data(), 3, n}, 1, 3};
+      };
+      kernel::Scalar::layer_norm(args(x, expected));
+      std::copy_n(x.begin(), n, expected.begin());
+      test::for_each_target([&] {
+        std::copy(x.begin(), x.end(), here.begin());
+        std::copy_n(x.begin(), n, actual.begin());
+        kernel::Highway::layer_norm(args(x, actual));
+        kernel::Highway::layer_norm(args(here, here));
+        INFO("width " << n);
+        CHECK(test::differences(expected.data(), actual.data(), 3 * n) == 0);
+        CHECK(test::differences(expected.data(), here.data(), 3 * n) == 0);
+      });
+    }
+  }
+}
+
+TEST_CASE("the layer norm is its formula") {
+  const float x[4] = {1, 2, 3, 6}, weight[4] = {1, 2, 1, -1}, bias[4] = {0, 10, 0, 1};
+  float y[4];
+  kernel::Scalar::layer_norm({{x, 1, 4}, weight, bias, 0.5f, {y, 1, 4}, 0, 1});
+  const double r = 1 / std::sqrt((4.0 + 1 + 0 + 9) / 4 + 0.5);  // around the mean 3
+  const double expected[4] = {-2 * r, 10 - 2 * r, 0, 1 - 3 * r};
+  for (std::size_t i = 0; i < 4; ++i) CHECK(std::fabs(y[i] - expected[i]) < 1e-6);
+  kernel::Scalar::layer_norm({{x, 1, 4}, weight, nullptr, 0.5f, {y, 1, 4}, 0, 1});
+  CHECK(std::fabs(y[1] + 2 * r) < 1e-6);
+}
+
 TEST_CASE("rotation equals the specification for both pairings and any number of dimensions") {
   CounterRng rng(3);
   for (const auto pairs : {kernel::RopePairs::adjacent, kernel::RopePairs::halves}) {
@@ -116,8 +153,8 @@ TEST_CASE("a quarter turn moves the first of a pair into the second") {
   CHECK(x[3] == 2);
 }
 
-constexpr kernel::Gate gates[] = {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::sigmoid,
-                                  kernel::Gate::clamped};
+constexpr kernel::Gate gates[] = {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::gelu_erf,
+                                  kernel::Gate::sigmoid, kernel::Gate::clamped};
 constexpr float special[] = {nan,    inf,    -inf,    0.0f,  -0.0f, 87.0f, -87.0f, 88.5f, -88.5f,
                              1e-40f, 200.0f, -200.0f, 1e20f, 7.0f,  -7.0f, -1.0f,  7.5f};
 
@@ -154,6 +191,23 @@ TEST_CASE("every gate equals the specification, special values included, in plac
   }
 }
 
+TEST_CASE("a gate without another half is the gate times one") {
+  CounterRng rng(13);
+  for (const std::size_t n : sizes) {
+    Strided gate(3, n, 2, rng, 40), ones(3, n, 0, rng), out(3, n, 1, rng);
+    std::fill(ones.numbers.begin(), ones.numbers.end(), 1.0f);
+    for (const kernel::Gate kind : gates) {
+      Strided expected(out), actual(out);
+      kernel::Scalar::gated({kind, gate.view(), ones.view(), expected.view(), 1, 3});
+      test::for_each_target([&] {
+        kernel::Highway::gated({kind, gate.view(), {}, actual.view(), 1, 3});
+        INFO("width " << n << ", gate " << static_cast<int>(kind));
+        CHECK(test::differences(expected.numbers.data(), actual.numbers.data(), actual.numbers.size()) == 0);
+      });
+    }
+  }
+}
+
 TEST_CASE("every gate is its formula within eight roundings and the error of exp") {
   const auto exact = [](kernel::Gate kind, double g, double u) {
     switch (kind) {
@@ -161,6 +215,8 @@ TEST_CASE("every gate is its formula within eight roundings and the error of exp
         return g / (1 + std::exp(-g)) * u;
       case kernel::Gate::gelu:
         return g / 2 * (1 + std::tanh(0.79788456080286536 * (g + 0.044715 * g * g * g))) * u;
+      case kernel::Gate::gelu_erf:
+        return g / 2 * std::erfc(-g / std::sqrt(2.0)) * u;
       case kernel::Gate::sigmoid:
         return u / (1 + std::exp(-g));
       default:

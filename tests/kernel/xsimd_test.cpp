@@ -191,14 +191,16 @@ TEST_CASE("norm, rotation and gates by xsimd equal the specification") {
     for (auto* v : {&x, &weight, &cos, &sin}) test::fill_noise(*v, rng, 3);
     const auto run = [&](auto kernels) {
       using K = decltype(kernels);
-      std::vector<float> y(8 * n);
-      const MatrixView<float> rows(y.data(), 8, n);
+      std::vector<float> y(11 * n);
+      const MatrixView<float> rows(y.data(), 11, n);
       K::rms_norm({{x.data(), 1, n}, weight.data(), 1e-5f, rows.rows(0, 1), 0, 1});
       K::rms_norm({{x.data(), 1, n}, nullptr, 1e-5f, rows.rows(1, 1), 0, 1});
       std::size_t r = 2;
-      for (const auto kind :
-           {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::sigmoid, kernel::Gate::clamped})
+      for (const auto kind : {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::gelu_erf,
+                              kernel::Gate::sigmoid, kernel::Gate::clamped})
         K::gated({kind, {x.data(), 1, n}, {weight.data(), 1, n}, rows.rows(r++, 1), 0, 1});
+      K::gated({kernel::Gate::silu, {x.data(), 1, n}, {}, rows.rows(r++, 1), 0, 1});
+      K::layer_norm({{x.data(), 1, n}, weight.data(), nullptr, 1e-5f, rows.rows(r++, 1), 0, 1});
       for (const auto pairs : {kernel::RopePairs::halves, kernel::RopePairs::adjacent}) {
         const auto row = rows.rows(r++, 1);
         std::copy(x.begin(), x.end(), row.data());
@@ -206,7 +208,7 @@ TEST_CASE("norm, rotation and gates by xsimd equal the specification") {
       }
       return y;
     };
-    CHECK(test::differences(run(kernel::Scalar{}).data(), run(Xsimd{}).data(), 8 * n) == 0);
+    CHECK(test::differences(run(kernel::Scalar{}).data(), run(Xsimd{}).data(), 11 * n) == 0);
   }
 }
 

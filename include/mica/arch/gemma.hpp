@@ -71,6 +71,25 @@ inline void share_keys_and_values(const KeyReader& keys, Config& config, const s
   return 1.0f / std::sqrt(static_cast<float>(per_head));
 }
 
+/// Gemma 3: norms on both sides of both blocks and on queries and keys; in all but every `interval`-th layer a
+/// window and a rope of its own.
+[[nodiscard]] inline Config read_gemma3(const KeyReader& keys, std::string_view arch, std::size_t interval) {
+  Config config = read_gemma(keys, arch);
+  const std::size_t window = keys.count_or("attention.sliding_window", 0, max_context, 0);
+  const std::vector<bool> windows = read_windows(keys, config.layers.size(), interval);
+  add_window_rope(keys, config, config.ropes.front().dims);
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    add_post_norms(config.layers[i]);
+    block::AttentionConfig& attention = config.layers[i].get<block::Attention>();
+    attention.head_norm = block::HeadNorm::weighted;
+    attention.attention_scale = gemma_attention_scale(config, attention, 62);
+    if (window == 0 || !windows[i]) continue;
+    attention.look_through_window(window);
+    attention.rope = 1;
+  }
+  return config;
+}
+
 /// GeGLU, scaled embeddings, a tied head.
 struct Gemma {
   // Required by Arch
@@ -113,21 +132,7 @@ struct Gemma3 {
   using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
-    const KeyReader keys(document, name);
-    Config config = read_gemma(keys, name);
-    const std::size_t window = keys.count_or("attention.sliding_window", 0, max_context, 0);
-    const std::vector<bool> windows = read_windows(keys, config.layers.size(), 6);
-    add_window_rope(keys, config, config.ropes.front().dims);
-    for (std::size_t i = 0; i < config.layers.size(); ++i) {
-      add_post_norms(config.layers[i]);
-      block::AttentionConfig& attention = config.layers[i].get<block::Attention>();
-      attention.head_norm = block::HeadNorm::weighted;
-      attention.attention_scale = gemma_attention_scale(config, attention, 62);
-      if (window == 0 || !windows[i]) continue;
-      attention.look_through_window(window);
-      attention.rope = 1;
-    }
-    return config;
+    return read_gemma3(KeyReader(document, name), name, 6);
   }
 };
 

@@ -3,9 +3,11 @@
 // The closed list of families.
 #pragma once
 
+#include "mica/arch/bert.hpp"
 #include "mica/arch/gemma.hpp"
 #include "mica/arch/gemma3n.hpp"
 #include "mica/arch/gemma4.hpp"
+#include "mica/arch/gemma_embedding.hpp"
 #include "mica/arch/gpt_oss.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/arch/qwen.hpp"
@@ -16,6 +18,7 @@ namespace mica::arch {
 
 /// The families of open(); a shorter list is a smaller program.
 using All = TypeList<Llama, Llama4, Mistral3, Granite, Phi3, Qwen2, Qwen2Moe, Qwen3, Qwen3Moe, Qwen3Next,
-                     Qwen35, Qwen35Moe, Gemma, Gemma2, Gemma3, Gemma3n, Gemma4, GptOss>;
+                     Qwen35, Qwen35Moe, Gemma, Gemma2, Gemma3, Gemma3n, Gemma4, GptOss, Bert, NomicBert,
+                     JinaBertV2, ModernBert, GemmaEmbedding>;
 
 }  // namespace mica::arch

@@ -42,7 +42,7 @@ struct Qwen2Moe {
   }
 };
 
-/// Qwen 3: norms of queries and keys instead of biases.
+/// Qwen 3: norms of queries and keys instead of biases. Its rerankers give probabilities.
 struct Qwen3 {
   // Required by Arch
   static constexpr std::string_view name = "qwen3";
@@ -50,6 +50,7 @@ struct Qwen3 {
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     Config config = read_common(KeyReader(document, name), name, kernel::RopePairs::halves);
+    config.probabilities = config.ranks;
     for (Layer& layer : config.layers) layer.get<block::Attention>().head_norm = block::HeadNorm::weighted;
     return config;
   }

@@ -11,11 +11,14 @@
 
 namespace mica::arch::tensor_names {
 
-inline constexpr std::string_view token_embd = "token_embd.weight";     // (n_vocab, width)
-inline constexpr std::string_view output_norm = "output_norm.weight";   // (width)
-inline constexpr std::string_view output = "output.weight";             // (n_vocab, width); absent: tied
-inline constexpr std::string_view mtp_norm = "nextn.shared_head_norm";  // of a head's layer, (width)
-inline constexpr std::string_view rope_freqs = "rope_freqs.weight";     // (dims / 2)
+inline constexpr std::string_view token_embd = "token_embd.weight";        // (n_vocab, width)
+inline constexpr std::string_view output_norm = "output_norm.weight";      // (width)
+inline constexpr std::string_view output_norm_bias = "output_norm.bias";   // (width), of a LayerNorm
+inline constexpr std::string_view output = "output.weight";                // (n_vocab, width); absent: tied
+inline constexpr std::string_view position_embd = "position_embd.weight";  // (n_ctx, width)
+inline constexpr std::string_view token_types = "token_types.weight";      // (types, width)
+inline constexpr std::string_view mtp_norm = "nextn.shared_head_norm";     // of a head's layer, (width)
+inline constexpr std::string_view rope_freqs = "rope_freqs.weight";        // (dims / 2)
 
 inline constexpr std::string_view rope_factors_long = "rope_factors_long.weight";        // (dims / 2)
 inline constexpr std::string_view rope_factors_short = "rope_factors_short.weight";      // (dims / 2)

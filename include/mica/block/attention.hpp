@@ -23,7 +23,7 @@ struct Attention {
   using Config = AttentionConfig;
   /// Fused tensors are cut into rows.
   struct Tensors {
-    TensorRef norm;                                 // (width)
+    TensorRef norm, norm_bias;                      // (width)
     TensorRef q, k, v;                              // (heads * q_stride, width), (kv_width, width) x 2
     TensorRef output;                               // (width, q_width)
     TensorRef q_bias, k_bias, v_bias, output_bias;  // one number per row
@@ -40,7 +40,10 @@ struct Attention {
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
     const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width(), width = files.width();
     Tensors t;
-    t.norm = files.norm("attn_norm.weight");
+    if (c.pre_norm) {
+      t.norm = files.norm("attn_norm.weight");
+      t.norm_bias = files.norm_if_there("attn_norm.bias");
+    }
     if (c.stores_kv() && !files.has("attn_q.weight") && files.has("attn_qkv.weight")) {
       const TensorRef fused = files.matrix("attn_qkv.weight", q + 2 * kv, width);
       t.q = files.slice(fused, 0, q);
@@ -77,6 +80,7 @@ struct Attention {
     return b;
   }
   static void plan(StatePlan& state, const Config& c) {
+    if (c.bidirectional) return state.pass_kv(c.kv_heads, c.head_dim);
     if (c.stores_kv()) state.store_kv(c.kv_heads, c.head_dim);
     state.read_kv(c.kv_source, c.reach, c.reach_tokens);
   }
@@ -133,7 +137,8 @@ struct Attention {
     using Kernels = typename Step::Kernels;
     using Product = typename Step::Product;
     const auto wq = step.matrix(t.q), wk = step.matrix(t.k), wv = step.matrix(t.v);
-    const auto x = step.norm(t.norm, step.wants_codes(wq, wk, wv));
+    const bool codes = step.wants_codes(wq, wk, wv);
+    const auto x = c.pre_norm ? step.norm(t.norm, codes, t.norm_bias) : step.unnormed(codes);
     std::array<Product, 3> products{Product{wq, b.queries, false, step.vector(t.q_bias)}};
     std::size_t count = 1;
     step.observe(t.q, x.values);

@@ -4,6 +4,7 @@
 // and not a type.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,7 +13,7 @@ namespace mica::block {
 
 /// The reach of a token.
 enum class Reach : std::uint8_t {
-  all,     ///< every token before it
+  all,     ///< every token before it, and with AttentionConfig::bidirectional every token of its text
   window,  ///< the last `reach_tokens`, itself among them
   chunk,   ///< back to the last position that is a multiple of `reach_tokens`
 };
@@ -35,6 +36,9 @@ struct AttentionConfig {
 
   Reach reach = Reach::all;      // the previous tokens that a token sees
   std::size_t reach_tokens = 0;  // not read for Reach::all
+  /// A token also sees those behind it, all of them or as far as those before it: a step has whole texts. Keys
+  /// and values live for one layer. Not with Reach::chunk.
+  bool bidirectional = false;
   std::size_t rope = 0;          // which of the model's RopeConfigs; none: it does not rotate
   float attention_scale = 0;     // of scores; 0: 1 / sqrt(head_dim)
   float attention_softcap = 0;   // 0: none
@@ -50,9 +54,13 @@ struct AttentionConfig {
   float position_scale = 0;
   std::size_t position_offset = 1;
   std::size_t position_step = 1;
+  bool pre_norm = true;    // the input is normed
   bool post_norm = false;  // the output is normed before it is added
+  /// ALiBi (Press et al., arXiv 2108.12409): scores lose slope(head) for each token of distance; 0: none.
+  float alibi_max = 0;  // the exponent of the slopes, 8 in the paper
 
-  /// Makes tokens see the last `tokens` only.
+  /// Makes tokens see the last `tokens` only, themselves among them; in both directions, where attention is
+  /// bidirectional.
   void look_through_window(std::size_t tokens) noexcept {
     reach = Reach::window;
     reach_tokens = tokens;
@@ -71,6 +79,11 @@ struct AttentionConfig {
     if (reach == Reach::window) return pos + 1 > reach_tokens ? pos + 1 - reach_tokens : 0;
     if (reach == Reach::chunk) return pos / reach_tokens * reach_tokens;
     return 0;
+  }
+  /// The position behind the last one that a token at `pos` sees, of a text of `tokens`.
+  [[nodiscard]] std::size_t end_seen(std::size_t pos, std::size_t tokens) const noexcept {
+    if (!bidirectional) return pos + 1;
+    return reach == Reach::window ? std::min(tokens, pos + reach_tokens) : tokens;
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of one gated feed-forward network that every token goes through (block/detail/feed_forward.hpp).
+// The block of one feed-forward network that every token goes through, gated or not
+// (block/detail/feed_forward.hpp).
 #pragma once
 
 #include "mica/block/concept.hpp"
@@ -11,9 +12,9 @@
 
 namespace mica::block {
 
-/// The tensors of one gated network. Fused ones are cut into rows.
+/// The tensors of one gated network, or of one without a gate. Fused ones are cut into rows.
 struct GatedTensors {
-  TensorRef gate, up;                       // (ff_width, width)
+  TensorRef gate, up;                       // (ff_width, width); without a gate the second one is absent
   TensorRef down;                           // (width, ff_width)
   TensorRef gate_bias, up_bias, down_bias;  // one number per row
 };
@@ -22,11 +23,13 @@ struct GatedTensors {
 struct GatedBuffers {
   MatrixView<float> gate, up;  // (n, ff_width)
 
-  /// Requests both from a scratch, and announces that a product reads rows of ff_width.
-  [[nodiscard]] static GatedBuffers of(Scratch& scratch, std::size_t ff_width) noexcept {
+  /// Requests both from a scratch, or the first one, and announces that a product reads rows of ff_width.
+  [[nodiscard]] static GatedBuffers of(Scratch& scratch, std::size_t ff_width, bool gated = true) noexcept {
     scratch.input(ff_width);
-    const auto gate = scratch.rows(ff_width);
-    return {gate, scratch.rows(ff_width)};
+    GatedBuffers b;
+    b.gate = scratch.rows(ff_width);
+    if (gated) b.up = scratch.rows(ff_width);
+    return b;
   }
 };
 
@@ -56,31 +59,40 @@ struct DenseFeedForward : Stateless {
   struct Config {
     std::size_t ff_width = 0;
     kernel::Gate gate = kernel::Gate::silu;
-    float sparsity = 0;  // Gaussian top-k of the gate: numbers below mean + this * deviation become 0
-    bool bias = false;
-    bool post_norm = false;              // the output is normed before it is added
+    float sparsity = 0;      // Gaussian top-k of the gate: numbers below mean + this * deviation become 0
+    bool gated = true;       // false: down(act(up(x))), act being the function of the gate
+    bool bias = false;       // numbers are added to the outputs of all products
+    bool down_bias = false;  // to that of the last one alone
+    bool pre_norm = true;    // the input is normed
+    bool post_norm = false;  // the output is normed before it is added
     std::string_view norm = "ffn_norm";  // name of the norm before it: some files give it another block's
   };
   struct Tensors {
-    TensorRef norm;  // (width)
+    TensorRef norm, norm_bias;  // (width)
     GatedTensors gated;
     TensorRef post_norm;  // (width)
   };
   using Buffers = GatedBuffers;
 
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
-    Tensors t{.norm = files.norm(join(c.norm, ".weight")), .gated = bind_gated(files, c), .post_norm = {}};
+    Tensors t;
+    if (c.pre_norm) {
+      t.norm = files.norm(join(c.norm, ".weight"));
+      t.norm_bias = files.norm_if_there(join(c.norm, ".bias"));
+    }
+    t.gated = bind_gated(files, c);
     if (c.post_norm) t.post_norm = files.norm("post_ffw_norm.weight");
     return t;
   }
   [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept {
     scratch.branch(c.post_norm);
-    return GatedBuffers::of(scratch, c.ff_width);
+    return GatedBuffers::of(scratch, c.ff_width, c.gated);
   }
   template <class Step>
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     const Branch branch = step.branch(t.post_norm);
-    const auto x = step.norm(t.norm, step.wants_codes(step.matrix(t.gated.gate), step.matrix(t.gated.up)));
+    const bool codes = step.wants_codes(step.matrix(t.gated.gate), step.matrix(t.gated.up));
+    const auto x = c.pre_norm ? step.norm(t.norm, codes, t.norm_bias) : step.unnormed(codes);
     run_gated(step, t.gated, c.gate, c.sparsity, b, x, branch.target(), branch.direct());
     step.join(branch);
     return true;
@@ -92,7 +104,9 @@ struct DenseFeedForward : Stateless {
     const std::size_t width = files.width(), ff = c.ff_width;
     const gguf::TensorInfo* const up = files.find("ffn_up.weight");
     GatedTensors t;
-    if (files.has("ffn_gate.weight") || up == nullptr || up->rows() != 2 * ff) {
+    if (!c.gated) {
+      t.gate = files.matrix("ffn_up.weight", ff, width);
+    } else if (files.has("ffn_gate.weight") || up == nullptr || up->rows() != 2 * ff) {
       t.gate = files.matrix("ffn_gate.weight", ff, width);
       t.up = files.matrix("ffn_up.weight", ff, width);
     } else {  // one tensor: the gate, then what it gates
@@ -101,10 +115,10 @@ struct DenseFeedForward : Stateless {
       t.up = files.slice(fused, ff, ff);
     }
     t.down = files.matrix("ffn_down.weight", width, ff);
+    if (c.bias || c.down_bias) t.down_bias = files.vector("ffn_down.bias", width);
     if (!c.bias) return t;
-    t.gate_bias = files.vector("ffn_gate.bias", ff);
-    t.up_bias = files.vector("ffn_up.bias", ff);
-    t.down_bias = files.vector("ffn_down.bias", width);
+    t.gate_bias = files.vector(c.gated ? "ffn_gate.bias" : "ffn_up.bias", ff);
+    if (c.gated) t.up_bias = files.vector("ffn_up.bias", ff);
     return t;
   }
 };

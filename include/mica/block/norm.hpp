@@ -22,6 +22,18 @@ kernel::Input norm(E& executor, MatrixView<const float> x, const float* weight, 
   return {normed, kernel::codes_if(quantized, codes)};
 }
 
+/// normed = LayerNorm(x) * weight + bias, and its codes. The bias may be null.
+template <Kernels K, Executor E>
+kernel::Input layer_norm(E& executor, MatrixView<const float> x, const float* weight, const float* bias,
+                         float epsilon, MatrixView<float> normed, kernel::QuantizedRows codes,
+                         bool quantized) noexcept {
+  executor.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
+    K::layer_norm(kernel::LayerNormArgs{x, weight, bias, epsilon, normed, row, row + 1});
+    if (quantized) K::quantize(kernel::QuantizeArgs{normed, codes, row, row + 1});
+  });
+  return {normed, kernel::codes_if(quantized, codes)};
+}
+
 /// x and its codes, if they are needed.
 template <Kernels K, Executor E>
 kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::QuantizedRows codes,

@@ -22,6 +22,7 @@ struct KvPlan {
   bool seen_whole = true;    // all blocks that read them see every token
   bool has_window = true;    // none of them sees every token
   std::size_t reach = 0;     // the widest of those that do not
+  bool passes = false;       // each step overwrites them: StatePlan::pass_kv()
 
   /// Tokens at the end that are read; 0: all.
   [[nodiscard]] std::size_t window() const noexcept { return has_window ? reach : 0; }
@@ -40,6 +41,20 @@ class StatePlan {
 
   /// The block stores keys and values.
   void store_kv(std::size_t kv_heads, std::size_t head_dim) { kv_.push_back({layer_, kv_heads, head_dim}); }
+  /// The block stores keys and values that no later step and no other block reads, and reads them itself: all
+  /// such blocks of one shape share a place.
+  void pass_kv(std::size_t kv_heads, std::size_t head_dim) {
+    place_.kv = 0;
+    while (place_.kv < kv_.size() && !(kv_[place_.kv].passes && kv_[place_.kv].kv_heads == kv_heads &&
+                                       kv_[place_.kv].head_dim == head_dim)) {
+      ++place_.kv;
+    }
+    if (place_.kv == kv_.size())
+      kv_.push_back(
+          {.layer = layer_, .kv_heads = kv_heads, .head_dim = head_dim, .has_window = false, .passes = true});
+    place_.reader = readers_.size();
+    readers_.push_back(place_.kv);
+  }
   /// It reads those of a layer; none: those that it stores.
   void read_kv(std::size_t source, Reach reach, std::size_t reach_tokens) {
     const std::size_t wanted = source == none ? layer_ : source;

@@ -115,6 +115,10 @@ class TensorBinder {
   }
   /// A norm as wide as the model.
   [[nodiscard]] TensorRef norm(std::string_view part) { return vector(part, width_); }
+  /// The same, absent if the file does not have it.
+  [[nodiscard]] TensorRef norm_if_there(std::string_view part) {
+    return has(part) ? norm(part) : TensorRef();
+  }
   /// Rows of a fused tensor. One that is cut within a panel is not packed.
   [[nodiscard]] TensorRef slice(const TensorRef& whole, std::size_t first_row, std::size_t rows) {
     if (first_row % tensor::Rows16::rows != 0) keep_rows(whole);

@@ -25,7 +25,8 @@ namespace mica {
 template <class K>
 concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const kernel::MatmulArgs<format::Q8_0>& integer,
                            const kernel::QuantizeArgs& quantize, const kernel::RmsNormArgs& norm,
-                           const kernel::L2NormArgs& length, const kernel::RopeArgs& rope,
+                           const kernel::L2NormArgs& length, const kernel::LayerNormArgs& layer,
+                           const kernel::RopeArgs& rope,
                            const kernel::GatedArgs& gated, const kernel::AddArgs& add, const kernel::ScaleArgs& scale,
                            const kernel::SoftcapArgs& softcap, const kernel::CausalConvArgs& conv,
                            const kernel::DeltaRuleArgs& delta, const kernel::AttentionArgs& attention,
@@ -34,8 +35,9 @@ concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const ke
   { K::template matmul<format::F32>(real) } noexcept;                 // kernel/matmul.hpp, for all formats
   { K::template matmul<format::Q8_0>(integer) } noexcept;             // of a model
   { K::quantize(quantize) } noexcept;                                 // kernel/quantize.hpp
-  { K::rms_norm(norm) } noexcept;                                     // these seven: kernel/elementwise.hpp
+  { K::rms_norm(norm) } noexcept;                                     // these eight: kernel/elementwise.hpp
   { K::l2_norm(length) } noexcept;
+  { K::layer_norm(layer) } noexcept;
   { K::rope(rope) } noexcept;
   { K::gated(gated) } noexcept;
   { K::add(add) } noexcept;

@@ -112,6 +112,14 @@ struct Eigen {
     }
   }
 
+  static void layer_norm(const LayerNormArgs& a) noexcept {
+    for (std::size_t r = a.first; r < a.last; ++r) {
+      const Row x = row(a.x[r]) - row(a.x[r]).mean();
+      row(a.y[r]) = x / std::sqrt(x.square().mean() + a.epsilon) * row(std::span(a.weight, a.x.cols()));
+      if (a.bias != nullptr) row(a.y[r]) += row(std::span(a.bias, a.x.cols()));
+    }
+  }
+
   static void rope(const RopeArgs& a) noexcept {
     const auto half = static_cast<Index>(a.dims / 2);
     const Index step = a.pairs == RopePairs::adjacent ? 2 : 1;
@@ -131,7 +139,8 @@ struct Eigen {
 
   static void gated(const GatedArgs& a) noexcept {
     for (std::size_t r = a.first; r < a.last; ++r) {
-      const Row gate = row(a.gate[r]), up = row(a.up[r]);
+      const Row gate = row(a.gate[r]);
+      const Row up = a.up.rows() == 0 ? Row(Row::Ones(gate.size())) : Row(row(a.up[r]));
       auto out = row(a.out[r]);
       switch (a.kind) {
         case Gate::silu:
@@ -139,6 +148,9 @@ struct Eigen {
           break;
         case Gate::gelu:
           out = 0.5f * gate * (1.0f + (0.797884561f * (gate + 0.044715f * gate.cube())).tanh()) * up;
+          break;
+        case Gate::gelu_erf:
+          out = gate.unaryExpr([](float x) { return 0.5f * x * std::erfc(-x * 0.707106781f); }) * up;
           break;
         case Gate::sigmoid:
           out = up / (1.0f + (-gate).exp());

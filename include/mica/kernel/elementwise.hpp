@@ -9,6 +9,9 @@
 //     r = 1 / sqrt(ss / k + eps);  y = (x * r) * weight, or x * r without a weight
 //   length:
 //     y = x * (scale / sqrt(ss + eps))
+//   layer (Ba, Kiros and Hinton, arXiv 1607.06450), with ss of x - mean:
+//     mean = (the sum of x in sixteen chains and their tree) / k;  r = 1 / sqrt(ss / k + eps)
+//     y = fma((x - mean) * r, weight, bias), or ((x - mean) * r) * weight without a bias
 //
 // Rotary position embedding (Su et al., arXiv 2104.09864) of every head of a row, by tables of cosines and
 // sines. Pair i of a head is (2i, 2i + 1) for adjacent pairs and (i, i + dims / 2) for halves:
@@ -17,11 +20,12 @@
 //   b' = fma(a, sin, b * cos)
 //
 // The gated activation of the feed-forward block (Shazeer, arXiv 2002.05202) and of attention outputs, with g
-// of the gate and u of the other half; the functions are those of kernel/activation.hpp. A NaN in either half
+// of the gate and u of the other half, which is 1 where there is none; the functions are those of kernel/activation.hpp. A NaN in either half
 // makes the result NaN.
 //
 //   silu:     silu(g) * u
 //   gelu:     gelu_tanh(g) * u
+//   gelu_erf: gelu_erf(g) * u
 //   sigmoid:  u / (1 + exp(-g))
 //   clamped:  x = g > 7 ? 7 : g;  y = u > 7 ? 7 : u < -7 ? -7 : u;  (x / (1 + exp(-1.702 * x))) * (y + 1)
 //
@@ -57,6 +61,18 @@ struct L2NormArgs {
   std::size_t last = 0;
 };
 
+/// Rows [first, last) of y become the rows of x with mean 0 and variance 1, times a weight, plus a bias; y may
+/// be x.
+struct LayerNormArgs {
+  MatrixView<const float> x;      // (n, k)
+  const float* weight = nullptr;  // (k)
+  const float* bias = nullptr;    // (k), or null: none is added
+  float epsilon = 0;              // added to the variance
+  MatrixView<float> y;            // (n, k)
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
 /// Which two numbers of a head rotate together.
 enum class RopePairs : unsigned char {
   adjacent,  ///< (2i, 2i + 1): Llama files
@@ -77,10 +93,11 @@ struct RopeArgs {
 
 /// The function of the gate.
 enum class Gate : unsigned char {
-  silu,     ///< SwiGLU
-  gelu,     ///< GeGLU, the tanh form
-  sigmoid,  ///< a gate of outputs
-  clamped,  ///< SwiGLU with limits, a steeper sigmoid and one added to u: gpt-oss
+  silu,      ///< SwiGLU
+  gelu,      ///< GeGLU, the tanh form
+  sigmoid,   ///< a gate of outputs
+  gelu_erf,  ///< the exact form of GELU
+  clamped,   ///< SwiGLU with limits, a steeper sigmoid and one added to u: gpt-oss
 };
 
 /// The numbers of Gate::clamped.
@@ -89,11 +106,11 @@ struct ClampedGate {
   static constexpr float slope = 1.702f;  // of the sigmoid
 };
 
-/// Rows [first, last): out = gate(gate) * up; out may be gate or up.
+/// Rows [first, last): out = gate(gate) * up; out may be gate or up. An empty up counts as ones.
 struct GatedArgs {
   Gate kind = Gate::silu;        // applied to `gate`
   MatrixView<const float> gate;  // (n, k)
-  MatrixView<const float> up;    // (n, k)
+  MatrixView<const float> up;    // (n, k), or empty
   MatrixView<float> out;         // (n, k)
   std::size_t first = 0;
   std::size_t last = 0;

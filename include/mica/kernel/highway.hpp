@@ -34,6 +34,7 @@ void attention_values(const AttentionArgs& a) noexcept;
 void quantize(const QuantizeArgs& a) noexcept;
 void rms_norm(const RmsNormArgs& a) noexcept;
 void l2_norm(const L2NormArgs& a) noexcept;
+void layer_norm(const LayerNormArgs& a) noexcept;
 void rope(const RopeArgs& a) noexcept;
 void gated(const GatedArgs& a) noexcept;
 void add(const AddArgs& a) noexcept;
@@ -66,6 +67,7 @@ struct Highway {
   static void quantize(const QuantizeArgs& a) noexcept { highway::quantize(a); }
   static void rms_norm(const RmsNormArgs& a) noexcept { highway::rms_norm(a); }
   static void l2_norm(const L2NormArgs& a) noexcept { highway::l2_norm(a); }
+  static void layer_norm(const LayerNormArgs& a) noexcept { highway::layer_norm(a); }
   static void rope(const RopeArgs& a) noexcept { highway::rope(a); }
   static void gated(const GatedArgs& a) noexcept { highway::gated(a); }
   static void add(const AddArgs& a) noexcept { highway::add(a); }

@@ -21,6 +21,7 @@ struct Scalar {
   static void quantize(const QuantizeArgs& a) noexcept { scalar::quantize(a); }
   static void rms_norm(const RmsNormArgs& a) noexcept { scalar::rms_norm(a); }
   static void l2_norm(const L2NormArgs& a) noexcept { scalar::l2_norm(a); }
+  static void layer_norm(const LayerNormArgs& a) noexcept { scalar::layer_norm(a); }
   static void rope(const RopeArgs& a) noexcept { scalar::rope(a); }
   static void gated(const GatedArgs& a) noexcept { scalar::gated(a); }
   static void add(const AddArgs& a) noexcept { scalar::add(a); }

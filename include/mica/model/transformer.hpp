@@ -223,6 +223,19 @@ class BasicTransformer {
   /// (rows, n_vocab). Valid until the next call; empty when the head could not be read.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
 
+  // Embeddings of texts (runtime/embedder.hpp).
+
+  /// The states of all tokens of the last step behind the norm of the output, (n, width). Valid until the next
+  /// call; empty when the norm could not be read.
+  [[nodiscard]] MatrixView<const float> states() noexcept;
+  /// Numbers of a row behind all dense layers.
+  [[nodiscard]] std::size_t pooled_width() const noexcept {
+    return config_.dense.empty() ? config_.width : config_.dense.back().width;
+  }
+  /// Pooled rows x through the dense layers, (m, width) to (m, pooled_width()). False: they could not be read,
+  /// or the model was halted.
+  [[nodiscard]] bool project_pooled(MatrixView<const float> x, MatrixView<float> y) noexcept;
+
   // Multi-token prediction: a drafter (runtime/mtp_drafter.hpp) passes rows between a trunk and its head.
 
   /// Embeddings of tokens, scaled as a step has them, (tokens, width). Of a trunk. False: not read.
@@ -293,6 +306,9 @@ class BasicTransformer {
   [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
+  [[nodiscard]] const float* vector_or_null(const block::TensorRef& ref) const noexcept {
+    return ref.present() ? vector(ref) : nullptr;
+  }
   [[nodiscard]] static Pager make_pager(const Parts& parts, paging::Table table,
                                         const ModelOptions& options) {
     paging::LoadCounter counter{options.progress};
@@ -310,6 +326,9 @@ class BasicTransformer {
   [[nodiscard]] static std::size_t context_of(std::size_t asked, const arch::Config& config) {
     MICA_CHECK(asked <= model::max_context, usage, "context: found ", asked, " tokens, allowed 1 to ",
                model::max_context, "; 0: what the model was trained for");
+    MICA_CHECK(config.n_ctx_max == 0 || asked <= config.n_ctx_max, usage, "context: found ", asked,
+               " tokens, and ", config.arch, " has positions for ", config.n_ctx_max,
+               "; 0: what the model was trained for");
     return asked == 0 ? std::min(config.n_ctx_train, model::max_context) : asked;
   }
   void make_activations(std::size_t chunk) {
@@ -484,6 +503,7 @@ class BasicTransformer {
   [[nodiscard]] bool for_each_slice(std::size_t unit, Use&& use) noexcept;
   void project_logits(std::span<const std::size_t> rows, const tensor::AnyMatrix<Formats>& w,
                       MatrixView<float> logits, bool observed) noexcept;
+  void run_dense(const model::BoundDense& layer, MatrixView<float> x, MatrixView<float> y) noexcept;
   void finish_logits(MatrixView<float> logits) noexcept {
     if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
     executor_->run(logits.rows(), [&](std::size_t row, std::size_t) noexcept {
@@ -575,7 +595,7 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
 
 template <class F, class P>
 MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size_t> rows) noexcept {
-  MICA_ASSERT(rows.size() <= logits_rows_);
+  MICA_ASSERT(rows.size() <= logits_rows_ && !config_.encodes);
   if constexpr (dry) return {};
   const auto logits = activations_->logits(rows.size(), config_.n_vocab);  // (rows, n_vocab)
   const bool read = with_output([&](std::size_t unit) {
@@ -587,6 +607,66 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   finish_logits(logits);
   if (is_halted()) return {};
   return logits;
+}
+
+template <class F, class P>
+MatrixView<const float> BasicTransformer<F, P>::states() noexcept {
+  if constexpr (dry) return {};
+  const auto states = activations_->residual(last_step_);  // (n, width)
+  const block::TensorRef& weight = weights_.output_norm();
+  if (!weight.present()) return states;
+  const auto out = activations_->input(last_step_);  // (n, width)
+  const std::size_t head = config_.layers.size() + 1;
+  if (is_halted() || !pager_.acquire(head)) return {};
+  if (config_.norm == block::NormKind::layer) {
+    static_cast<void>(block::layer_norm<Kernels>(*executor_, states, vector(weight),
+                                                 vector_or_null(weights_.output_norm_bias()),
+                                                 config_.norm_epsilon, out, {}, false));
+  } else {
+    static_cast<void>(
+        block::norm<Kernels>(*executor_, states, vector(weight), config_.norm_epsilon, out, {}, false));
+  }
+  pager_.release(head);
+  return out;
+}
+
+template <class F, class P>
+bool BasicTransformer<F, P>::project_pooled(MatrixView<const float> x, MatrixView<float> y) noexcept {
+  if constexpr (dry) return true;
+  const std::size_t head = config_.layers.size() + 1;
+  if (is_halted() || !pager_.acquire(head)) return false;
+  const std::size_t batch = std::min(activations_->chunk(), activations_->dense_rows);
+  for (std::size_t done = 0; done < x.rows(); done += batch) {
+    const std::size_t n = std::min(batch, x.rows() - done);
+    auto rows = activations_->dense(0, n, config_.width);  // (n, width of the last layer)
+    for (std::size_t r = 0; r < n; ++r) std::copy_n(x[done + r].data(), config_.width, rows[r].data());
+    for (std::size_t i = 0; i < weights_.dense().size(); ++i) {
+      const auto out = activations_->dense((i + 1) % 2, n, config_.dense[i].width);
+      run_dense(weights_.dense()[i], rows, out);
+      rows = out;
+    }
+    for (std::size_t r = 0; r < n; ++r) std::copy_n(rows[r].data(), rows.cols(), y[done + r].data());
+  }
+  pager_.release(head);
+  return !is_halted();
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::run_dense(const model::BoundDense& layer, MatrixView<float> x,
+                                       MatrixView<float> y) noexcept {
+  const auto w = matrix(layer.weight);
+  const auto codes = activations_->codes(x.rows(), x.cols());
+  const auto input = block::quantize<Kernels>(*executor_, x, codes, block::wants_codes(codes, w));
+  block::project<Kernels>(*executor_, input,
+                          std::array{block::Product<Formats>{w, y, false, vector_or_null(layer.bias)}});
+  executor_->run(y.rows(), [&](std::size_t row, std::size_t) noexcept {
+    if (layer.activation == arch::Activation::tanh) Kernels::softcap(kernel::SoftcapArgs{y, 1, row, row + 1});
+    if (layer.activation == arch::Activation::gelu)
+      Kernels::gated(kernel::GatedArgs{kernel::Gate::gelu_erf, y, {}, y, row, row + 1});
+    if (!layer.norm.present()) return;
+    Kernels::layer_norm(kernel::LayerNormArgs{y, vector(layer.norm), vector_or_null(layer.norm_bias),
+                                              config_.norm_epsilon, y, row, row + 1});
+  });
 }
 
 template <class F, class P>

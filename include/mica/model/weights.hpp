@@ -33,6 +33,14 @@ struct BoundBlock {
   block::Place place;           // of the state of a sequence
 };
 
+/// An arch::DenseLayer: tensors that it does not have are absent.
+struct BoundDense {
+  block::TensorRef weight;           // (width, width of the layer before)
+  block::TensorRef bias;             // (width)
+  block::TensorRef norm, norm_bias;  // (width)
+  arch::Activation activation = arch::Activation::none;
+};
+
 namespace detail {
 
 template <class Blocks>
@@ -84,7 +92,13 @@ class Weights {
     binder_.enter("", layers);
     end_ = bind(config.end, layers);
     binder_.enter("", layers + 1);
-    if (config.mtp) {
+    if (config.encodes) {
+      binder_.keep_rows(token_embd_);
+      if (config.output_norm) {
+        output_norm_ = binder_.norm(names::output_norm);
+        output_norm_bias_ = binder_.norm_if_there(names::output_norm_bias);
+      }
+    } else if (config.mtp) {
       const std::string own = names::layer(config.first_layer, names::mtp_norm);
       output_norm_ = binder_.norm(binder_.has(own) ? own : names::output_norm);
     } else {
@@ -93,6 +107,7 @@ class Weights {
       output_ = head ? binder_.matrix(names::output, config.n_vocab, config.width) : token_embd_;
       if (head) binder_.keep_rows(token_embd_);
     }
+    bind_dense(config);
     binder_.check_layout();
   }
 
@@ -103,10 +118,14 @@ class Weights {
   [[nodiscard]] const Layer& begin() const noexcept { return begin_; }
   [[nodiscard]] const Layer& layer(std::size_t i) const noexcept { return layers_[i]; }
   [[nodiscard]] const Layer& end() const noexcept { return end_; }
-  /// The weights of the norm before the output matrix, (width).
+  /// The weights of the norm before the output matrix, (width). A model that encodes may have none, and has no
+  /// output matrix.
   [[nodiscard]] const block::TensorRef& output_norm() const noexcept { return output_norm_; }
+  [[nodiscard]] const block::TensorRef& output_norm_bias() const noexcept { return output_norm_bias_; }
   /// The output matrix, (n_vocab, width); the embedding itself when they are tied.
   [[nodiscard]] const block::TensorRef& output() const noexcept { return output_; }
+  /// The layers that pooled rows go through.
+  [[nodiscard]] const std::vector<BoundDense>& dense() const noexcept { return dense_; }
   /// The first block of that type in layer i; null: the layer has none.
   template <class B>
   [[nodiscard]] const BoundBlock<B>* find(std::size_t i) const noexcept {
@@ -198,6 +217,23 @@ class Weights {
     return bound;
   }
 
+  /// In the unit of the output matrix.
+  void bind_dense(const arch::Config& config) {
+    std::size_t width = config.width;
+    for (const arch::DenseLayer& layer : config.dense) {
+      BoundDense bound{.activation = layer.activation};
+      bound.weight = binder_.matrix(join(layer.name, ".weight"), layer.width, width);
+      width = layer.width;
+      const auto vector = [&](const std::string& part) {
+        return binder_.has(part) ? binder_.vector(part, width) : block::TensorRef();
+      };
+      bound.bias = vector(join(layer.name, ".bias"));
+      if (!layer.norm.empty()) bound.norm = binder_.vector(join(layer.norm, ".weight"), width);
+      if (!layer.norm.empty()) bound.norm_bias = vector(join(layer.norm, ".bias"));
+      dense_.push_back(bound);
+    }
+  }
+
   block::TensorBinder binder_;
   block::StatePlan state_;
   block::TensorRef token_embd_;
@@ -205,7 +241,9 @@ class Weights {
   std::vector<Layer> layers_;
   Layer end_;
   block::TensorRef output_norm_;
+  block::TensorRef output_norm_bias_;
   block::TensorRef output_;
+  std::vector<BoundDense> dense_;
 };
 
 }  // namespace mica::model

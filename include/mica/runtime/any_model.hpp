@@ -94,6 +94,11 @@ class AnyModel {
   [[nodiscard]] virtual std::span<const float> logits_of(AnyModel& head, std::size_t row,
                                                          std::size_t count) noexcept = 0;
 
+  // Required by EncodingModel
+  [[nodiscard]] virtual MatrixView<const float> states() noexcept = 0;
+  [[nodiscard]] virtual std::size_t pooled_width() const noexcept = 0;
+  [[nodiscard]] virtual bool project_pooled(MatrixView<const float> x, MatrixView<float> y) noexcept = 0;
+
   // Specific to AnyModel
   /// As mica::takes_drafts(), of the model inside.
   [[nodiscard]] virtual bool takes_drafts() const noexcept = 0;
@@ -185,6 +190,18 @@ class AnyModel::Of final : public AnyModel {
     if constexpr (MtpModel<T>) return model_.logits_of(static_cast<Of&>(head).model_, row, count);
     return {};
   }
+  MatrixView<const float> states() noexcept override {
+    if constexpr (EncodingModel<T>) return model_.states();
+    return {};
+  }
+  std::size_t pooled_width() const noexcept override {
+    if constexpr (EncodingModel<T>) return model_.pooled_width();
+    return 0;
+  }
+  bool project_pooled(MatrixView<const float> x, MatrixView<float> y) noexcept override {
+    if constexpr (EncodingModel<T>) return model_.project_pooled(x, y);
+    return false;
+  }
   paging::WeightCapacity weight_capacity() const noexcept override { return model_.weight_capacity(); }
   bool resize_weights(std::uint64_t bytes) override { return model_.resize_weights(bytes); }
   std::uint64_t yield_weights(std::uint64_t bytes) noexcept override { return model_.yield_weights(bytes); }
@@ -203,6 +220,6 @@ class AnyModel::Of final : public AnyModel {
   std::vector<model::SequenceStep<typename T::Cache>> parts_;  // as many as a step has tokens
 };
 
-static_assert(ResizableModel<AnyModel> && MtpModel<AnyModel>);
+static_assert(ResizableModel<AnyModel> && MtpModel<AnyModel> && EncodingModel<AnyModel>);
 
 }  // namespace mica

@@ -113,6 +113,17 @@ concept MtpModel = StepModel<M> &&
 };
 // clang-format on
 
+// clang-format off
+/// A model that embeds texts (runtime/embedder.hpp).
+template <class M>
+concept EncodingModel = StepModel<M> &&
+    requires(M& model, const M& constant, MatrixView<const float> x, MatrixView<float> y) {
+  { model.states() } noexcept -> std::same_as<MatrixView<const float>>;    // of the last step, (n, width)
+  { constant.pooled_width() } noexcept -> std::same_as<std::size_t>;       // behind the dense layers
+  { model.project_pooled(x, y) } noexcept -> std::same_as<bool>;           // the dense layers; false: not read
+};
+// clang-format on
+
 namespace runtime {
 
 /// The base of a cache that shares nothing, cannot be parked and has no memory to free.

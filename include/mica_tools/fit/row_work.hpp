@@ -170,6 +170,14 @@ class RowCount {
     input(2 * width_);
     work_.runs += 2;
   }
+  void count(const block::ResidualNorm::Config&) {
+    over(Op::norm, width_);
+    work_.runs += 1;
+  }
+  void count(const block::EncoderInput::Config&) {
+    over(Op::add, 2 * width_);
+    work_.runs += 1;
+  }
   // Limit: the streams of Gemma 3n are not counted.
   void count(const block::AltUp::Config&) {}
   void count(const block::Laurel::Config&) {}

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -59,6 +61,15 @@ struct ChunkForm {
   }
 };
 
+/// The slope of a head with ALiBi (the published code): 2^(-max (h + 1) / n) for the first n heads, n being the
+/// largest power of 2; the others take every second slope of 2 n heads.
+[[nodiscard]] inline float alibi_slope(const AttentionConfig& layer, std::size_t head) noexcept {
+  const std::size_t n = std::bit_floor(layer.heads);
+  const double step = head < n ? static_cast<double>(head + 1) / static_cast<double>(n)
+                               : static_cast<double>(2 * (head - n) + 1) / static_cast<double>(2 * n);
+  return static_cast<float>(std::exp2(-static_cast<double>(layer.alibi_max) * step));
+}
+
 /// Tokens [first, last) of a step, seen from one KV head.
 struct HeadTokens {
   std::size_t kv_head;
@@ -77,10 +88,14 @@ struct ChunkReader {
   std::size_t end;
 
   ChunkReader(const Context& context, const HeadTokens& tokens) noexcept
-      : c(context), of(tokens), begin(c.layer.first_seen(c.kv.pos + of.first)), end(c.kv.pos + of.last) {}
+      : c(context),
+        of(tokens),
+        begin(c.layer.first_seen(c.kv.pos + of.first)),
+        end(c.layer.end_seen(c.kv.pos + of.last - 1, text_end())) {}
 
   [[nodiscard]] std::size_t first_chunk() const noexcept { return begin / kernel::chunk_tokens; }
   [[nodiscard]] std::size_t end_chunk() const noexcept { return ceil_div(end, kernel::chunk_tokens); }
+  [[nodiscard]] std::size_t text_end() const noexcept { return c.kv.pos + c.q.rows(); }
   [[nodiscard]] std::size_t rows() const noexcept { return (of.last - of.first) * c.layer.group(); }
 
   [[nodiscard]] Tiles tiles(std::size_t chunk) const noexcept {
@@ -96,7 +111,9 @@ struct ChunkReader {
     }
   }
   void see(std::size_t chunk, kernel::Visible* visible) const noexcept {  // (rows)
-    see(chunk, visible, [this](std::size_t pos) { return std::array{c.layer.first_seen(pos), pos + 1}; });
+    see(chunk, visible, [this](std::size_t pos) {
+      return std::array{c.layer.first_seen(pos), c.layer.end_seen(pos, text_end())};
+    });
   }
   /// Copies the queries together.
   void queries(MatrixView<float> q) const noexcept {  // (rows, head_dim)
@@ -116,9 +133,22 @@ struct ChunkReader {
     const auto whole = this->template form_of<K>(c.kv.elements, tiles, ahead, s, result);
     see(chunk, s.visible);
     whole.scores();
+    if (c.layer.alibi_max != 0) lower_by_distance(chunk, s);
     K::attention_softmax(whole.args);
     whole.values();
     return whole.args;
+  }
+  /// ALiBi: scores of visible tokens lose alibi_slope() for each token of distance.
+  void lower_by_distance(std::size_t chunk, const AttentionScratch& s) const noexcept {
+    const std::size_t group = c.layer.group();
+    for (std::size_t r = 0; r < rows(); ++r) {
+      const float slope = alibi_slope(c.layer, of.kv_head * group + r % group);
+      const std::size_t pos = c.kv.pos + of.first + r / group;
+      for (std::size_t j = s.visible[r].first; j < s.visible[r].last; ++j) {
+        const std::size_t at = chunk * kernel::chunk_tokens + j;
+        s.p[r][j] -= slope * static_cast<float>(at < pos ? pos - at : at - pos);
+      }
+    }
   }
   /// The tiles of a chunk in one element.
   template <Kernels K, KvElements Elements>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gated feed-forward block: down(act(gate(x)) * up(x)).
+// The feed-forward block: down(act(gate(x)) * up(x)), or down(act(gate(x))) where there is no up.
 #pragma once
 
 #include "mica/block/linear.hpp"
@@ -14,7 +14,7 @@ namespace mica::block {
 template <class List>
 struct GatedWeights {
   tensor::AnyMatrix<List> gate;      // (ff_width, width)
-  tensor::AnyMatrix<List> up;        // (ff_width, width)
+  tensor::AnyMatrix<List> up;        // (ff_width, width), or empty
   tensor::AnyMatrix<List> down;      // (width, ff_width)
   const float* gate_bias = nullptr;  // (ff_width), or null
   const float* up_bias = nullptr;    // (ff_width), or null
@@ -28,7 +28,7 @@ struct FeedForward {
   kernel::Gate kind = kernel::Gate::silu;
   float sparsity = 0;                  // deviations above the mean (keep_large)
   MatrixView<float> gate_out;          // (n, ff_width)
-  MatrixView<float> up_out;            // (n, ff_width)
+  MatrixView<float> up_out;            // (n, ff_width), or empty
   kernel::QuantizedRows hidden_codes;  // (n, ff_width)
 };
 
@@ -44,13 +44,13 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
   for (float& v : x) v = v > cutoff ? v - cutoff : (v <= cutoff ? 0.0f : v);  // NaN stays
 }
 
-/// gate_out = act(gate(x)) * up(x), and its codes. The codes of x may be in the memory of hidden_codes: they
+/// gate_out = act(gate(x)) * up(x), or act(gate(x)), and its codes. The codes of x may be in the memory of hidden_codes: they
 /// are not needed any more.
 template <Kernels K, Executor E, class List>
 void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
-  project<K>(executor, x,
-             std::array{Product<List>{f.weights.gate, f.gate_out, false, f.weights.gate_bias},
-                        Product<List>{f.weights.up, f.up_out, false, f.weights.up_bias}});
+  const std::array both{Product<List>{f.weights.gate, f.gate_out, false, f.weights.gate_bias},
+                        Product<List>{f.weights.up, f.up_out, false, f.weights.up_bias}};
+  project<K>(executor, x, std::span<const Product<List>>(both).first(f.weights.up.empty() ? 1 : 2));
   const bool quantized = wants_codes(f.hidden_codes, f.weights.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
     if (f.sparsity != 0) keep_large(f.gate_out[row], f.sparsity);

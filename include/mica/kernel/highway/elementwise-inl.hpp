@@ -57,12 +57,24 @@ HWY_INLINE VF exp_up_to_zero(VF x) {
 /// 1 + exp(x).
 HWY_INLINE VF one_plus_exp(VF x) { return hn::Add(hn::Set(DF(), 1.0f), exp_lanes(x)); }
 
-/// kernel::silu, kernel::gelu_tanh and kernel::tanh, lane by lane.
+/// kernel::silu, kernel::gelu_tanh, kernel::gelu_erf and kernel::tanh, lane by lane.
 HWY_INLINE VF silu_lanes(VF x) { return hn::Div(x, one_plus_exp(hn::Neg(x))); }
 HWY_INLINE VF gelu_tanh_lanes(VF x) {
   using C = GeluConstants;
   const VF slope = hn::MulAdd(hn::Mul(x, x), hn::Set(DF(), C::cubic), hn::Set(DF(), C::linear));
   return hn::Div(x, one_plus_exp(hn::Mul(x, slope)));
+}
+HWY_INLINE VF gelu_erf_lanes(VF x) {
+  using C = ErfConstants;
+  const DF d;
+  const VF one = hn::Set(d, 1.0f), z = hn::Mul(hn::Abs(x), hn::Set(d, C::root_half));
+  const VF t = hn::Div(one, hn::MulAdd(hn::Set(d, C::slope), z, one));
+  VF q = hn::Set(d, C::fit[8]);
+  MICA_UNROLL
+  for (std::size_t i = 8; i-- > 0;) q = hn::MulAdd(q, t, hn::Set(d, C::fit[i]));
+  const VF part = hn::Mul(hn::Mul(hn::Set(d, 0.5f), t), q);
+  const VF half = hn::Mul(part, exp_lanes(hn::Neg(hn::Mul(z, z))));
+  return hn::Mul(x, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(one, half), half));
 }
 HWY_INLINE VF tanh_lanes(VF x) {
   const DF d;
@@ -132,24 +144,34 @@ inline void quantize(const QuantizeArgs& a) {
   }
 }
 
-inline float sum_of_squares(const float* x, std::size_t n) {
+/// One step of sixteen chains: the sum of numbers, or of the squares of their distances from a mean.
+template <bool squares>
+HWY_INLINE VF extend_chain(VF x, VF mean, VF chain) {
+  if constexpr (!squares) return hn::Add(chain, x);
+  const VF distance = hn::Sub(x, mean);
+  return hn::MulAdd(distance, distance, chain);
+}
+
+/// The sum of numbers, or of these squares, in sixteen chains and their tree.
+template <bool squares>
+inline float sum_in_chains(const float* x, std::size_t n, float mean = 0) {
+  const VF means = hn::Set(DF(), mean);
   VF c[parts];
   for (std::size_t p = 0; p < parts; ++p) c[p] = hn::Zero(DF());
   std::size_t k = 0;
   for (; k + 16 <= n; k += 16) {
     MICA_UNROLL
-    for (std::size_t p = 0; p < parts; ++p) {
-      const VF v = load(x + k + p * lanes);
-      c[p] = hn::MulAdd(v, v, c[p]);
-    }
+    for (std::size_t p = 0; p < parts; ++p)
+      c[p] = extend_chain<squares>(load(x + k + p * lanes), means, c[p]);
   }
   for (std::size_t p = 0; p < parts && k + p * lanes < n; ++p) {
     const std::size_t count = HWY_MIN(n - k - p * lanes, lanes);
     const VF v = load_first(x + k + p * lanes, count);
-    c[p] = hn::IfThenElse(hn::FirstN(DF(), count), hn::MulAdd(v, v, c[p]), c[p]);
+    c[p] = hn::IfThenElse(hn::FirstN(DF(), count), extend_chain<squares>(v, means, c[p]), c[p]);
   }
   return tree(c);
 }
+inline float sum_of_squares(const float* x, std::size_t n) { return sum_in_chains<true>(x, n); }
 
 inline void rms_norm(const RmsNormArgs& a) {
   const DF d;
@@ -164,6 +186,30 @@ inline void rms_norm(const RmsNormArgs& a) {
       hn::StoreU(a.weight == nullptr ? normed : hn::Mul(normed, load(a.weight + k)), d, y + k);
     }
     for (; k < cols; ++k) y[k] = a.weight == nullptr ? x[k] * scale : (x[k] * scale) * a.weight[k];
+  }
+}
+
+inline void layer_norm(const LayerNormArgs& a) {
+  const DF d;
+  const std::size_t cols = a.x.cols();
+  const float numbers = static_cast<float>(cols);
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    const float* const x = a.x[r].data();
+    float* const y = a.y[r].data();
+    const float mean = sum_in_chains<false>(x, cols) / numbers;
+    const float squares = sum_in_chains<true>(x, cols, mean);
+    const VF means = hn::Set(d, mean);
+    const float scale = 1.0f / std::sqrt(squares / numbers + a.epsilon);
+    std::size_t k = 0;
+    for (; k + lanes <= cols; k += lanes) {
+      const VF normed = hn::Mul(hn::Sub(load(x + k), means), hn::Set(d, scale)), weight = load(a.weight + k);
+      hn::StoreU(a.bias == nullptr ? hn::Mul(normed, weight) : hn::MulAdd(normed, weight, load(a.bias + k)),
+                 d, y + k);
+    }
+    for (; k < cols; ++k) {
+      const float normed = (x[k] - mean) * scale;
+      y[k] = a.bias == nullptr ? normed * a.weight[k] : std::fma(normed, a.weight[k], a.bias[k]);
+    }
   }
 }
 
@@ -230,6 +276,7 @@ HWY_INLINE VF gated_lanes(VF g, VF u) {
   const DF d;
   if constexpr (kind == Gate::silu) return hn::Mul(silu_lanes(g), u);
   if constexpr (kind == Gate::gelu) return hn::Mul(gelu_tanh_lanes(g), u);
+  if constexpr (kind == Gate::gelu_erf) return hn::Mul(gelu_erf_lanes(g), u);
   if constexpr (kind == Gate::sigmoid) return hn::Div(u, one_plus_exp(hn::Neg(g)));
   if constexpr (kind == Gate::clamped) {
     const VF top = hn::Set(d, ClampedGate::limit), bottom = hn::Set(d, -ClampedGate::limit);
@@ -245,13 +292,14 @@ void gated_rows(const GatedArgs& a) {
   const std::size_t cols = a.gate.cols();
   for (std::size_t r = a.first; r < a.last; ++r) {
     const float* const gate = a.gate[r].data();
-    const float* const up = a.up[r].data();
+    const float* const up = a.up.rows() == 0 ? nullptr : a.up[r].data();
     float* const out = a.out[r].data();
     std::size_t k = 0;
     for (; k + lanes <= cols; k += lanes) {
-      hn::StoreU(gated_lanes<kind>(load(gate + k), load(up + k)), DF(), out + k);
+      const VF factor = up == nullptr ? hn::Set(DF(), 1.0f) : load(up + k);
+      hn::StoreU(gated_lanes<kind>(load(gate + k), factor), DF(), out + k);
     }
-    for (; k < cols; ++k) out[k] = scalar::gated(kind, gate[k], up[k]);
+    for (; k < cols; ++k) out[k] = scalar::gated(kind, gate[k], up == nullptr ? 1.0f : up[k]);
   }
 }
 
@@ -261,6 +309,8 @@ inline void gated(const GatedArgs& a) {
       return gated_rows<Gate::silu>(a);
     case Gate::gelu:
       return gated_rows<Gate::gelu>(a);
+    case Gate::gelu_erf:
+      return gated_rows<Gate::gelu_erf>(a);
     case Gate::sigmoid:
       return gated_rows<Gate::sigmoid>(a);
     case Gate::clamped:
@@ -307,6 +357,7 @@ inline void softcap(const SoftcapArgs& a) {
 inline void quantize(const QuantizeArgs& a) { scalar::quantize(a); }
 inline void rms_norm(const RmsNormArgs& a) { scalar::rms_norm(a); }
 inline void l2_norm(const L2NormArgs& a) { scalar::l2_norm(a); }
+inline void layer_norm(const LayerNormArgs& a) { scalar::layer_norm(a); }
 inline void rope(const RopeArgs& a) { scalar::rope(a); }
 inline void gated(const GatedArgs& a) { scalar::gated(a); }
 inline void add(const AddArgs& a) { scalar::add(a); }

@@ -67,6 +67,20 @@ inline void l2_norm(const L2NormArgs& a) noexcept {
     for (std::size_t k = 0; k < cols; ++k) a.y[r][k] = a.x[r][k] * scale;
   }
 }
+inline void layer_norm(const LayerNormArgs& a) noexcept {
+  const std::size_t cols = a.x.cols();
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    Chains sums, squares;
+    for (std::size_t k = 0; k < cols; ++k) sums.add(k, a.x[r][k]);
+    const float mean = sums.tree() / static_cast<float>(cols);
+    for (std::size_t k = 0; k < cols; ++k) squares.fma(k, a.x[r][k] - mean, a.x[r][k] - mean);
+    const float scale = 1.0f / std::sqrt(squares.tree() / static_cast<float>(cols) + a.epsilon);
+    for (std::size_t k = 0; k < cols; ++k) {
+      const float normed = (a.x[r][k] - mean) * scale;
+      a.y[r][k] = a.bias == nullptr ? normed * a.weight[k] : std::fma(normed, a.weight[k], a.bias[k]);
+    }
+  }
+}
 inline void rope(const RopeArgs& a) noexcept {
   const std::size_t half = a.dims / 2;
   const bool adjacent = a.pairs == RopePairs::adjacent;
@@ -92,6 +106,8 @@ inline void rope(const RopeArgs& a) noexcept {
       return silu(g) * u;
     case Gate::gelu:
       return gelu_tanh(g) * u;
+    case Gate::gelu_erf:
+      return gelu_erf(g) * u;
     case Gate::sigmoid:
       return u / (1.0f + exp(-g));
     case Gate::clamped:
@@ -104,7 +120,9 @@ inline void rope(const RopeArgs& a) noexcept {
 /// The operations of kernel/elementwise.hpp, one row after the other.
 inline void gated(const GatedArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
-    for (std::size_t k = 0; k < a.gate.cols(); ++k) a.out[r][k] = gated(a.kind, a.gate[r][k], a.up[r][k]);
+    const float* const up = a.up.rows() == 0 ? nullptr : a.up[r].data();
+    for (std::size_t k = 0; k < a.gate.cols(); ++k)
+      a.out[r][k] = gated(a.kind, a.gate[r][k], up == nullptr ? 1.0f : up[k]);
   }
 }
 inline void add(const AddArgs& a) noexcept {

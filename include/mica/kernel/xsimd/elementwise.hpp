@@ -48,7 +48,7 @@ void rope(const RopeArgs& a) noexcept {
 /// SiLU in vectors; other gates by the specification.
 template <class A>
 void gated(const GatedArgs& a) noexcept {
-  if (a.kind != Gate::silu) return scalar::gated(a);
+  if (a.kind != Gate::silu || a.up.rows() == 0) return scalar::gated(a);
   const std::size_t cols = a.gate.cols();
   for (std::size_t r = a.first; r < a.last; ++r) {
     std::size_t k = 0;

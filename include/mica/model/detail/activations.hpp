@@ -24,12 +24,15 @@ class Activations {
  public:
   using View = MatrixView<float>;
 
+  static constexpr std::size_t dense_rows = 64;  // that go through dense layers together
+
   /// needs: of the blocks. Raises ErrorCode::budget when the allocator refuses.
   Activations(const arch::Config& config, const block::StepSizes& sizes, std::size_t logits_rows,
               block::ScratchNeeds needs, A allocator)
       : allocator_(allocator.book_as(budget::Account::activations)),
         sizes_(sizes),
         needs_(std::move(needs)),
+        widest_dense_(widest_dense(config)),
         first_angle_(first_angles(config.ropes)),
         residual_(take<float>(sizes.chunk * sizes.width)),
         input_(take<float>(sizes.chunk * sizes.width)),
@@ -42,7 +45,8 @@ class Activations {
         frame_(take<std::byte>(needs_.bytes)),
         kept_(take<float>(sizes.chunk * needs_.kept_width())),
         mtp_input_(take<float>(config.mtp ? sizes.chunk * 2 * sizes.width : 0)),
-        logits_(take<float>(logits_rows * config.n_vocab, budget::Account::logits)) {}
+        dense_(take<float>(2 * std::min(sizes.chunk, dense_rows) * widest_dense_)),
+        logits_(take<float>(config.encodes ? 0 : logits_rows * config.n_vocab, budget::Account::logits)) {}
 
   [[nodiscard]] std::size_t chunk() const noexcept { return sizes_.chunk; }
   /// The residual stream of n tokens.
@@ -61,6 +65,11 @@ class Activations {
   [[nodiscard]] View sin(std::size_t rope, std::size_t n) noexcept { return angles(sin_, rope, n); }
   /// Rows that a head for multi-token prediction reads: embedding and hidden state, (n, 2 * width).
   [[nodiscard]] View mtp_input(std::size_t n) noexcept { return view(mtp_input_, n, 2 * sizes_.width); }
+  /// One of two places for rows that dense layers read and write, n <= dense_rows.
+  [[nodiscard]] View dense(std::size_t place, std::size_t n, std::size_t width) noexcept {
+    MICA_ASSERT(2 * n * width <= dense_.size());
+    return {dense_.data() + place * (dense_.size() / 2), n, width};
+  }
   [[nodiscard]] View logits(std::size_t n, std::size_t width) noexcept { return view(logits_, n, width); }
   /// The scratch of one block for n tokens.
   [[nodiscard]] block::Scratch scratch(std::size_t n) noexcept {
@@ -81,8 +90,17 @@ class Activations {
                sizes_.chunk, " tokens ", alloc::refused(allocator_, n * sizeof(T)), "; use a smaller chunk");
     return std::move(*buffer);
   }
+  /// 0: the model has no dense layers.
+  [[nodiscard]] static std::size_t widest_dense(const arch::Config& config) noexcept {
+    std::size_t widest = config.dense.empty() ? 0 : config.width;
+    for (const arch::DenseLayer& layer : config.dense) widest = std::max(widest, layer.width);
+    return widest;
+  }
   [[nodiscard]] std::size_t codes_size() const noexcept {
-    return sizes_.chunk * round_up(std::max(sizes_.width, needs_.input_width), kernel::activation_group);
+    const std::size_t all =
+        sizes_.chunk * round_up(std::max(sizes_.width, needs_.input_width), kernel::activation_group);
+    return std::max(all,
+                    std::min(sizes_.chunk, dense_rows) * round_up(widest_dense_, kernel::activation_group));
   }
   [[nodiscard]] static View view(alloc::Buffer<float, A>& buffer, std::size_t n, std::size_t width) noexcept {
     MICA_ASSERT(n * width <= buffer.size());
@@ -96,6 +114,7 @@ class Activations {
   A allocator_;
   block::StepSizes sizes_;
   block::ScratchNeeds needs_;
+  std::size_t widest_dense_;              // of rows that dense layers read or write; 0: there are none
   std::vector<std::size_t> first_angle_;  // of each rope, and the end
   alloc::Buffer<float, A> residual_;      // (chunk, width)
   alloc::Buffer<float, A> input_;         // (chunk, width)
@@ -108,7 +127,8 @@ class Activations {
   alloc::Buffer<std::byte, A> frame_;     // of the largest block
   alloc::Buffer<float, A> kept_;          // (chunk, what outlives blocks)
   alloc::Buffer<float, A> mtp_input_;     // (chunk, 2 * width), or empty
-  alloc::Buffer<float, A> logits_;        // (logits_rows, n_vocab)
+  alloc::Buffer<float, A> dense_;         // 2 x (dense_rows, widest of the dense layers), or empty
+  alloc::Buffer<float, A> logits_;        // (logits_rows, n_vocab), empty without an output matrix
 };
 
 }  // namespace mica::model

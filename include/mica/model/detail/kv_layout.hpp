@@ -142,11 +142,11 @@ class KvLayout {
   /// Whether tokens of the layer are evicted: those of layers that are seen whole by all blocks that read
   /// them.
   [[nodiscard]] bool evicts(const block::KvPlan& kv) const noexcept {
-    return max_resident_ != 0 && kv.seen_whole;
+    return max_resident_ != 0 && kv.seen_whole && !kv.passes;
   }
   [[nodiscard]] std::size_t max_resident_tokens() const noexcept {
     const std::vector<block::KvPlan>& layers = plan_.kv();
-    const auto whole = [](const block::KvPlan& kv) { return kv.seen_whole; };
+    const auto whole = [](const block::KvPlan& kv) { return kv.seen_whole && !kv.passes; };
     if (!Policy::evicts || std::none_of(layers.begin(), layers.end(), whole)) return 0;
     return std::min(eviction_.capacity(), round_up(n_ctx_, kv::eviction_step));
   }
@@ -154,7 +154,7 @@ class KvLayout {
   [[nodiscard]] bool ages([[maybe_unused]] const block::KvPlan& kv) const noexcept {
     if constexpr (AgingElements<Elements>) {
       const std::size_t recent = elements_.recent(), window = kv.window();
-      return recent != 0 && std::min(window == 0 ? n_ctx_ : window, n_ctx_) > recent;
+      return recent != 0 && !kv.passes && std::min(window == 0 ? n_ctx_ : window, n_ctx_) > recent;
     }
     return false;
   }

@@ -138,6 +138,12 @@ class Step {
     for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
     return part->tokens[row];
   }
+  /// The position of a row in its sequence.
+  [[nodiscard]] std::size_t position_of(std::size_t row) const noexcept {
+    const SequenceStep* part = sequences_.data();
+    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
+    return part->cache->tokens + row;
+  }
   /// The floats that a part's sequence keeps for the block that runs.
   [[nodiscard]] float* floats(std::size_t part) const noexcept {
     return sequences_[part].cache->state.data() + place_.floats;
@@ -172,10 +178,20 @@ class Step {
   }
   /// The place for the int8 form of a product's input.
   [[nodiscard]] kernel::QuantizedRows codes(std::size_t width) noexcept { return a_.codes(n_, width); }
-  /// input() = RMSNorm(residual) * weight, and its codes.
-  [[nodiscard]] kernel::Input norm(const block::TensorRef& weight, bool quantized) noexcept {
+  /// input() = the residual stream, normed as the model does (arch::Config::norm), and its codes. The bias is
+  /// of a LayerNorm.
+  [[nodiscard]] kernel::Input norm(const block::TensorRef& weight, bool quantized,
+                                   const block::TensorRef& bias = {}) noexcept {
+    if (config_.norm == block::NormKind::layer) {
+      return block::layer_norm<Kernels>(executor_, residual_, vector(weight), vector(bias), epsilon(),
+                                        input(), codes(width()), quantized);
+    }
     return block::norm<Kernels>(executor_, residual_, vector(weight), epsilon(), input(), codes(width()),
                                 quantized);
+  }
+  /// The residual stream as it is, and its codes.
+  [[nodiscard]] kernel::Input unnormed(bool quantized) noexcept {
+    return block::quantize<Kernels>(executor_, residual_, codes(width()), quantized);
   }
   /// y (+)= x W^T + bias for one product of rows that are not normed.
   void project(View x, const block::TensorRef& w, View y, bool add, const float* bias = nullptr) noexcept {

@@ -15,6 +15,7 @@ inline namespace MICA_KERNELS_ABI {
 MICA_CHOOSE(quantize, QuantizeArgs)
 MICA_CHOOSE(rms_norm, RmsNormArgs)
 MICA_CHOOSE(l2_norm, L2NormArgs)
+MICA_CHOOSE(layer_norm, LayerNormArgs)
 MICA_CHOOSE(rope, RopeArgs)
 MICA_CHOOSE(gated, GatedArgs)
 MICA_CHOOSE(add, AddArgs)
