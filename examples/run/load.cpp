@@ -59,11 +59,14 @@ Model load(const Verb& verb, gguf::Document document, OpenOptions open) {
 }  // namespace
 
 Model open_model(const RunningVerb& verb, std::size_t logits_rows, plan::Sequences sequences) {
-  gguf::Document document = open_document(verb);
   OpenOptions open = open_options(verb);
   open.logits_rows = logits_rows;
-  open.log = log_to_stderr(verb);
   open.sequences = sequences;
+  return open_model(verb, open_document(verb), std::move(open));
+}
+
+Model open_model(const RunningVerb& verb, gguf::Document document, OpenOptions open) {
+  open.log = log_to_stderr(verb);
   if (open.memory_bytes) refuse_what_does_not_fit(document, open);
   Model model = load(verb, std::move(document), open);
   note_long_context(verb, model.transformer().n_ctx(), model.config());

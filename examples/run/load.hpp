@@ -13,6 +13,9 @@ namespace mica::program {
 [[nodiscard]] Model open_model(const RunningVerb& verb, std::size_t logits_rows,
                                plan::Sequences sequences = {});
 
+/// The same of a document and options that are chosen already, but for what messages need.
+[[nodiscard]] Model open_model(const RunningVerb& verb, gguf::Document document, OpenOptions open);
+
 /// The same for an answer: choices that no flag sets change until the model and its draft fit.
 [[nodiscard]] Model open_model(const AnswerVerb& verb);
 

@@ -27,6 +27,9 @@
 #include "mica_tools/encode/scaled_groups.hpp"
 #include "mica_tools/encode/split_codebook.hpp"
 
+// embed: texts to embeddings and scores
+#include "mica_tools/embed/text_embedder.hpp"
+
 // quantize: files in other formats, importance matrices
 #include "mica_tools/quantize/importance.hpp"
 #include "mica_tools/quantize/importance_collector.hpp"

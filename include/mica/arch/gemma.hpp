@@ -71,8 +71,8 @@ inline void share_keys_and_values(const KeyReader& keys, Config& config, const s
   return 1.0f / std::sqrt(static_cast<float>(per_head));
 }
 
-/// Gemma 3: norms on both sides of both blocks and on queries and keys; in all but every `interval`-th layer a
-/// window and a rope of its own.
+/// Gemma 3: norms on both sides of both blocks and on queries and keys; in all but every `interval`-th layer
+/// a window and a rope of its own.
 [[nodiscard]] inline Config read_gemma3(const KeyReader& keys, std::string_view arch, std::size_t interval) {
   Config config = read_gemma(keys, arch);
   const std::size_t window = keys.count_or("attention.sliding_window", 0, max_context, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys of one family, read with their ranges. A value out of range is refused by key, number found and numbers
-// allowed.
+// Keys of one family, read with their ranges. A value out of range is refused by key, number found and
+// numbers allowed.
 #pragma once
 
 #include "mica/base/assert.hpp"

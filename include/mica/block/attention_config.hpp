@@ -36,8 +36,8 @@ struct AttentionConfig {
 
   Reach reach = Reach::all;      // the previous tokens that a token sees
   std::size_t reach_tokens = 0;  // not read for Reach::all
-  /// A token also sees those behind it, all of them or as far as those before it: a step has whole texts. Keys
-  /// and values live for one layer. Not with Reach::chunk.
+  /// A token also sees those behind it, all of them or as far as those before it: a step has whole texts.
+  /// Keys and values live for one layer. Not with Reach::chunk.
   bool bidirectional = false;
   std::size_t rope = 0;          // which of the model's RopeConfigs; none: it does not rotate
   float attention_scale = 0;     // of scores; 0: 1 / sqrt(head_dim)

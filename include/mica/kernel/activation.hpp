@@ -12,10 +12,10 @@
 //   gelu_tanh(x): x / (1 + exp(x * fma(x * x, cubic, linear))), linear = -2 sqrt(2 / pi), cubic = 0.044715
 //                 linear: the tanh form of GELU (Hendrycks and Gimpel, arXiv 1606.08415), since
 //                 (1 + tanh(z)) / 2 = sigmoid(2 z)
-//   gelu_erf(x):  x times h where x <= 0, else 1 - h; z = |x| * sqrt(1 / 2);  t = 1 / fma(0.3, z, 1);
-//                 h = ((0.5 * t) * q) * exp(-(z * z)), q = the polynomial of degree 8 in t, by Horner with fma.
-//                 h is erfc(z) / 2, since t q is the best fit of erfc(z) exp(z^2) for z in [0, 10], within 4e-8
-//                 of the result: the exact form of GELU, x (1 + erf(x / sqrt(2))) / 2
+//   gelu_erf(x):  z = |x| * sqrt(1 / 2);  t = 1 / fma(0.3, z, 1);  q = the polynomial of degree 8 in t, by
+//                 Horner with fma;  h = ((0.5 * t) * q) * exp(-(z * z));  result = x * (x > 0 ? 1 - h : h)
+//                 the exact form of GELU, x (1 + erf(x / sqrt(2))) / 2. h is erfc(z) / 2: t q is the best fit of
+//                 erfc(z) exp(z^2) for z in [0, 10], within 4e-8 of it
 //   tanh(x):      1 - 2 / (1 + exp(2 * x)): within 5e-7 everywhere, absolute, not relative to a small result
 //   softplus(x):  (x > 0 ? x : 0) + (2 s) p, where e = exp(-|x|), s = e / (2 + e), and p = 1 + s^2 / 3 + ...
 //                 + s^14 / 15 by Horner with fma: log(1 + e) = 2 atanh(s), s <= 1 / 3, so the next term is

@@ -20,8 +20,8 @@
 //   b' = fma(a, sin, b * cos)
 //
 // The gated activation of the feed-forward block (Shazeer, arXiv 2002.05202) and of attention outputs, with g
-// of the gate and u of the other half, which is 1 where there is none; the functions are those of kernel/activation.hpp. A NaN in either half
-// makes the result NaN.
+// of the gate and u of the other half, which is 1 where there is none; the functions are those of
+// kernel/activation.hpp. A NaN in either half makes the result NaN.
 //
 //   silu:     silu(g) * u
 //   gelu:     gelu_tanh(g) * u
@@ -61,8 +61,8 @@ struct L2NormArgs {
   std::size_t last = 0;
 };
 
-/// Rows [first, last) of y become the rows of x with mean 0 and variance 1, times a weight, plus a bias; y may
-/// be x.
+/// Rows [first, last) of y become the rows of x with mean 0 and variance 1, times a weight, plus a bias; y
+/// may be x.
 struct LayerNormArgs {
   MatrixView<const float> x;      // (n, k)
   const float* weight = nullptr;  // (k)

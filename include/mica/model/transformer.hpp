@@ -225,15 +225,15 @@ class BasicTransformer {
 
   // Embeddings of texts (runtime/embedder.hpp).
 
-  /// The states of all tokens of the last step behind the norm of the output, (n, width). Valid until the next
-  /// call; empty when the norm could not be read.
+  /// The states of all tokens of the last step behind the norm of the output, (n, width). Valid until the
+  /// next call; empty when the norm could not be read.
   [[nodiscard]] MatrixView<const float> states() noexcept;
   /// Numbers of a row behind all dense layers.
   [[nodiscard]] std::size_t pooled_width() const noexcept {
     return config_.dense.empty() ? config_.width : config_.dense.back().width;
   }
-  /// Pooled rows x through the dense layers, (m, width) to (m, pooled_width()). False: they could not be read,
-  /// or the model was halted.
+  /// Pooled rows x through the dense layers, (m, width) to (m, pooled_width()). False: they could not be
+  /// read, or the model was halted.
   [[nodiscard]] bool project_pooled(MatrixView<const float> x, MatrixView<float> y) noexcept;
 
   // Multi-token prediction: a drafter (runtime/mtp_drafter.hpp) passes rows between a trunk and its head.

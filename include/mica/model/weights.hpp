@@ -118,8 +118,8 @@ class Weights {
   [[nodiscard]] const Layer& begin() const noexcept { return begin_; }
   [[nodiscard]] const Layer& layer(std::size_t i) const noexcept { return layers_[i]; }
   [[nodiscard]] const Layer& end() const noexcept { return end_; }
-  /// The weights of the norm before the output matrix, (width). A model that encodes may have none, and has no
-  /// output matrix.
+  /// The weights of the norm before the output matrix, (width). A model that encodes may have none, and has
+  /// no output matrix.
   [[nodiscard]] const block::TensorRef& output_norm() const noexcept { return output_norm_; }
   [[nodiscard]] const block::TensorRef& output_norm_bias() const noexcept { return output_norm_bias_; }
   /// The output matrix, (n_vocab, width); the embedding itself when they are tied.

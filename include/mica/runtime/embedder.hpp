@@ -94,8 +94,8 @@ class Embedder {
     std::size_t cache = 0;            // the cache that it has
   };
 
-  /// The next step: texts on their way, then new ones while there is room. Only a model with a causal mask may
-  /// have a part of a text.
+  /// The next step: texts on their way, then new ones while there is room. Only a model with a causal mask
+  /// may have a part of a text.
   void fill(std::span<const std::span<const TokenId>> texts, std::size_t& next) {
     std::size_t room = model_->chunk();
     for (Slot& slot : slots_) {
@@ -129,8 +129,8 @@ class Embedder {
     }
     return finish(out) ? model::StepStatus::ok : model::StepStatus::read_failed;
   }
-  /// Takes states of a text into its pooled row: the sum goes over them in order, so that it does not depend on
-  /// the steps.
+  /// Takes states of a text into its pooled row: the sum goes over them in order, so that it does not depend
+  /// on the steps.
   void pool(const Slot& slot, MatrixView<const float> states) noexcept {
     float* const row = pooled(slot);
     const std::size_t width = states.cols(), n = states.rows();

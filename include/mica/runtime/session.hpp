@@ -86,7 +86,8 @@ template <StepModel Model>
 class Session {
  public:
   /// The model outlives the session.
-  explicit Session(Model& model) : model_(&model), cache_(model.make_cache()) {}
+  /// Raises ErrorCode::unsupported for a text encoder, which has no answers (runtime/embedder.hpp).
+  explicit Session(Model& model) : model_(&model), cache_(made_cache(model)) {}
 
   /// The session that was saved there. Reads its tokens; keys and values come with the first feed(), for the
   /// tokens that a rewind() has left until then. note: what was saved beside it.
@@ -308,6 +309,11 @@ class Session {
   }
 
  private:
+  [[nodiscard]] static typename Model::Cache made_cache(Model& model) {
+    MICA_CHECK(!model.config().encodes, unsupported, model.config().arch,
+               " is a text encoder: it embeds texts (mica embed, mica rerank) and writes none");
+    return model.make_cache();
+  }
   friend class SharedStep<Model>;
 
   /// Whether limit() leaves room for this number of tokens. The model itself refuses those beyond n_ctx().

@@ -229,19 +229,30 @@ void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
   });
 }
 
-/// One token of each of several sequences is one run.
+/// Attention of one KV head for all tokens of a part, block by block.
+template <Kernels K, class Context>
+void attend_whole_head(const Context& c, std::size_t kv_head, float* memory) noexcept {
+  const std::size_t n = c.q.rows(), block = std::max<std::size_t>(1, attention_rows / c.layer.group());
+  for (std::size_t first = 0; first < n; first += block)
+    attend_head<K>(c, {kv_head, first, std::min(first + block, n)}, memory);
+}
+
+/// A head of a sequence is one task where each sequence has one token, or where sequences have little to
+/// attend to: whole texts, which see nothing but themselves.
 template <KvElements E, KvStorage S>
 template <Kernels K, Executor X, class ContextOf, class Scratch>
 void KvView<E, S>::attend_all(X& executor, std::size_t sequences, std::size_t tokens, ContextOf&& context,
                               Scratch&& scratch) noexcept {
-  if (sequences == 1 || tokens != sequences) {
+  const AttentionConfig& layer = context(0).layer;
+  const bool short_texts = layer.bidirectional && layer.kv_heads * sequences >= 4 * executor.workers();
+  if (sequences == 1 || (tokens != sequences && !short_texts)) {
     for (std::size_t i = 0; i < sequences; ++i) block::attend<K>(executor, context(i), scratch);
     return;
   }
-  executor.run(context(0).layer.kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
+  executor.run(layer.kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
     const auto c = context(task % sequences);  // adjacent tasks of a worker have different lengths
     store_whole_head<K>(c, task / sequences);
-    attend_head<K>(c, {task / sequences, 0, 1}, scratch(worker));
+    attend_whole_head<K>(c, task / sequences, scratch(worker));
   });
 }
 

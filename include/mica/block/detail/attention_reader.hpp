@@ -61,8 +61,8 @@ struct ChunkForm {
   }
 };
 
-/// The slope of a head with ALiBi (the published code): 2^(-max (h + 1) / n) for the first n heads, n being the
-/// largest power of 2; the others take every second slope of 2 n heads.
+/// The slope of a head with ALiBi (the published code): 2^(-max (h + 1) / n) for the first n heads, n being
+/// the largest power of 2; the others take every second slope of 2 n heads.
 [[nodiscard]] inline float alibi_slope(const AttentionConfig& layer, std::size_t head) noexcept {
   const std::size_t n = std::bit_floor(layer.heads);
   const double step = head < n ? static_cast<double>(head + 1) / static_cast<double>(n)

@@ -44,8 +44,8 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
   for (float& v : x) v = v > cutoff ? v - cutoff : (v <= cutoff ? 0.0f : v);  // NaN stays
 }
 
-/// gate_out = act(gate(x)) * up(x), or act(gate(x)), and its codes. The codes of x may be in the memory of hidden_codes: they
-/// are not needed any more.
+/// gate_out = act(gate(x)) * up(x), or act(gate(x)), and its codes. The codes of x may be in the memory of
+/// hidden_codes: they are not needed any more.
 template <Kernels K, Executor E, class List>
 void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
   const std::array both{Product<List>{f.weights.gate, f.gate_out, false, f.weights.gate_bias},

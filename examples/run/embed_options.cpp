@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "embed_options.hpp"
+
+#include "console.hpp"
+#include "input.hpp"
+#include "load.hpp"
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/base/assert.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mica::program {
+
+void EmbedVerb::add_to(Flags& flags, std::string what, std::string about) {
+  add_model(flags);
+  RunningOptions::add_to(flags, "tokens of the longest text; 0: what the model was trained for", "0");
+  flags.group("Texts");
+  flags.words(words, std::move(what), std::move(about));
+  flags.text("-f,--file,--lines", lines, "FILE", "texts, one on each line; - is stdin");
+  flags.toggle("--truncate", truncate, "cut texts that are too long, instead of refusing them");
+  flags.number("--texts", texts, {1, 4096}, "maximum of texts in a step");
+}
+
+void EmbedVerb::add_rows(Flags& flags) {
+  flags.group("Embeddings");
+  flags.choice("--pooling", pooling, {"mean", "cls", "last"}, "NAME",
+               "how the states of a text become one row: mean cls last; by default as the file says");
+  flags.number("--dims", dims, {0, 1 << 20}, "first numbers of each embedding; 0: all");
+}
+
+Model EmbedVerb::open() const {
+  gguf::Document document = open_document(*this);
+  const arch::Config config = arch::AnyOf<arch::All>::config(document);
+  OpenOptions open = open_options(*this);
+  const std::size_t longest = open.n_ctx == 0 ? config.n_ctx_train : open.n_ctx;
+  if (config.encodes) open.chunk = std::max(open.chunk, longest);  // a step has whole texts
+  return open_model(*this, std::move(document), std::move(open));
+}
+
+TextEmbedderOptions EmbedVerb::options() const {
+  TextEmbedderOptions options;
+  options.truncate = truncate;
+  options.rows.dims = dims;
+  options.rows.texts = texts;
+  if (pooling == "mean") options.rows.pooling = arch::Pooling::mean;
+  if (pooling == "cls") options.rows.pooling = arch::Pooling::first;
+  if (pooling == "last") options.rows.pooling = arch::Pooling::last;
+  return options;
+}
+
+std::vector<std::string> EmbedVerb::all_texts() const {
+  std::vector<std::string> all = words;
+  if (!lines.empty()) {
+    const std::string text = read_text(lines);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      const bool carriage = end > at && text[end - 1] == '\r';
+      all.push_back(text.substr(at, end - at - (carriage ? 1 : 0)));
+      at = end + 1;
+    }
+  }
+  MICA_CHECK(!all.empty(), usage, about.name, ": no texts; give them as words, or with --lines FILE");
+  return all;
+}
+
+std::string json_numbers(std::span<const float> row) {
+  std::string out = "[";
+  for (const float x : row) {
+    if (out.size() > 1) out += ',';
+    char text[32];
+    const auto [end, error] = std::to_chars(text, text + sizeof text, x);
+    out.append(text, end);
+  }
+  return out + "]";
+}
+
+}  // namespace mica::program

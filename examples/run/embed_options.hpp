@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The flags and the input of verbs that embed texts.
+#pragma once
+
+#include "mica_tools/embed/text_embedder.hpp"
+#include "running_options.hpp"
+
+#include <string>
+#include <vector>
+
+namespace mica::program {
+
+class EmbedVerb : public RunningVerb {
+ public:
+  using RunningVerb::RunningVerb;
+
+  std::vector<std::string> words;
+  std::string lines;     // a file with a text on each line; -: stdin
+  std::string pooling;   // empty: as the file says
+  std::size_t dims = 0;  // 0: all
+  std::size_t texts = 64;
+  bool truncate = false;
+
+ protected:
+  /// what: the words, "TEXT". Pooling and dims are for embeddings alone.
+  void add_to(Flags& flags, std::string what, std::string about);
+  void add_rows(Flags& flags);
+
+  /// The model, with steps that hold whole texts.
+  [[nodiscard]] Model open() const;
+  [[nodiscard]] TextEmbedderOptions options() const;
+  /// The words and the lines, in this order. Raises ErrorCode::usage where there are none.
+  [[nodiscard]] std::vector<std::string> all_texts() const;
+};
+
+/// "[0.1,0.2]": each the shortest decimal number that reads back as the same float.
+[[nodiscard]] std::string json_numbers(std::span<const float> row);
+
+}  // namespace mica::program

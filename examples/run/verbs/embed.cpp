@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Embeddings of texts: a line of numbers for each, JSON, or a NumPy file.
+#include "console.hpp"
+#include "embed_options.hpp"
+#include "json_text.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/base/bytes.hpp"
+#include "mica/io/atomic_file.hpp"
+#include "mica/runtime/stats.hpp"
+#include "verbs.hpp"
+
+#include <bit>
+#include <cmath>
+#include <string>
+
+namespace mica::program {
+namespace {
+
+class Embed final : public EmbedVerb {
+ public:
+  Embed()
+      : EmbedVerb({"embed", "texts to rows of numbers that can be compared",
+                   "mica embed all-minilm.gguf --lines texts.txt --npy rows.npy"}) {}
+  int run() override;
+
+ private:
+  void declare(Flags& flags) override {
+    add_to(flags, "TEXT", "texts");
+    add_rows(flags);
+    flags.toggle("--normalize,!--no-normalize", normalize_, "bring embeddings to the length 1");
+    flags.choice("--use", use_, {"any", "query", "document"}, "NAME",
+                 "the prefix that the model was trained with: any (none) query document");
+    flags.text("--npy", npy_, "FILE", "write a NumPy file, float32 (texts, numbers), instead of stdout");
+  }
+
+  bool normalize_ = true;
+  std::string use_ = "any";
+  std::string npy_;
+};
+
+/// The header of a file of the NumPy format, version 1.0, for float32 in rows: a multiple of 64 bytes.
+std::string npy_header(std::size_t rows, std::size_t cols) {
+  static_assert(std::endian::native == std::endian::little, "the header says little endian");
+  std::string words = join("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows, ", ", cols, "), }");
+  words.append(64 - (10 + words.size() + 1) % 64, ' ').push_back('\n');
+  const auto n = static_cast<unsigned>(words.size());
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out.push_back(static_cast<char>(n & 0xFF));
+  out.push_back(static_cast<char>(n >> 8));
+  return out + words;
+}
+
+void write_npy(const std::string& path, const Rows& rows) {
+  io::AtomicFile file(path);
+  const std::string header = npy_header(rows.tokens.size(), rows.width);
+  file.write(header);
+  file.write(bytes_of(rows.numbers.data(), rows.numbers.size()));
+  file.commit();
+}
+
+std::string json_of(const Model& model, const Rows& rows) {
+  std::string out = join("{\"model\":", json_string(model.config().name), ",\"dims\":", rows.width,
+                         ",\"tokens\":", rows.all_tokens(), ",\"embeddings\":[");
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i)
+    out.append(i == 0 ? "" : ",").append(json_numbers(rows[i]));
+  return out + "]}\n";
+}
+
+std::string jsonl_of(const Rows& rows) {
+  std::string out;
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+    out += join("{\"index\":", i, ",\"tokens\":", rows.tokens[i], ",\"embedding\":", json_numbers(rows[i]),
+                "}\n");
+  }
+  return out;
+}
+
+std::string text_of(const Rows& rows) {
+  std::string out;
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+    std::string line = json_numbers(rows[i]);
+    for (char& c : line) c = c == ',' ? ' ' : c;
+    out.append(line, 1, line.size() - 2).push_back('\n');
+  }
+  return out;
+}
+
+int Embed::run() {
+  refuse_own_input(npy_, {lines});
+  const std::vector<std::string> texts = all_texts();
+  Model model = open();
+  TextEmbedderOptions how = options();
+  how.rows.normalize = normalize_;
+  TextEmbedder embedder(model, how);
+  const TextUse use = use_ == "query"      ? TextUse::query
+                      : use_ == "document" ? TextUse::document
+                                           : TextUse::any;
+  const Stopwatch watch;
+  const Rows rows = embedder.embed(texts, use);
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+    for (const float x : rows[i])
+      MICA_CHECK(std::isfinite(x), failed, "text ", i + 1, ": the embedding has a number that is not finite");
+  }
+  if (!npy_.empty()) {
+    write_npy(npy_, rows);
+  } else {
+    print(json ? json_of(model, rows) : jsonl ? jsonl_of(rows) : text_of(rows));
+  }
+  note(*this, join(texts.size(), texts.size() == 1 ? " text, " : " texts, ", rows.all_tokens(), " tokens, ",
+                   fixed(static_cast<double>(rows.all_tokens()) / watch.seconds(), 0), " t/s"));
+  return 0;
+}
+
+}  // namespace
+
+AnyVerb make_embed() { return std::make_unique<Embed>(); }
+
+}  // namespace mica::program
