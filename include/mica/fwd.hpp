@@ -135,7 +135,9 @@ class AnyTokenizer;
 class Bpe;
 class ChatFormat;
 class Spm;
+class Unigram;
 class Vocabulary;
+class WordPiece;
 }  // namespace text
 
 }  // namespace mica

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tokenizer promises: text to token ids and back. Spm and Bpe are the two models; AnyTokenizer is
-// either of them, chosen by the file.
+// What a tokenizer promises: text to token ids and back. Spm, Bpe, WordPiece and Unigram are the
+// models; AnyTokenizer is one of them, chosen by the file.
 #pragma once
 
 #include "mica/text/token_id.hpp"

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "mica/text/concept.hpp"
+#include "mica/text/detail/byte_tokens.hpp"
 #include "mica/text/detail/merge_queue.hpp"
 #include "mica/text/detail/special_split.hpp"
 #include "mica/text/utf8.hpp"
@@ -17,7 +18,6 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,19 +26,6 @@
 namespace mica::text {
 
 namespace detail {
-
-/// Value of the byte token "<0x1F>", or nothing when the text has another form.
-inline std::optional<unsigned char> byte_of(std::string_view text) {
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return std::nullopt;
-  unsigned value = 0;
-  for (const char c : text.substr(3, 2)) {
-    const bool digit = c >= '0' && c <= '9';
-    const bool letter = c >= 'A' && c <= 'F';
-    if (!digit && !letter) return std::nullopt;
-    value = value * 16 + static_cast<unsigned>(digit ? c - '0' : c - 'A' + 10);
-  }
-  return static_cast<unsigned char>(value);
-}
 
 /// Numbers that rise where scores fall; both zeros are one, NaN has a place too.
 constexpr std::uint32_t descending_order(float score) noexcept {
@@ -74,24 +61,15 @@ class Spm {
                                          [this](TokenId id) { return trims_after(id); });
   }
   void append_piece(TokenId id, bool show_special, std::string& out) const {
-    if (detail::append_special(vocabulary_, id, show_special, out)) return;
-    std::string_view text = vocabulary_.text(id);
-    if (vocabulary_.type(id) == TokenType::byte) {
-      if (const auto byte = detail::byte_of(text)) out.push_back(static_cast<char>(*byte));
-      return;
-    }
-    for (std::size_t at = text.find(space_); at != std::string_view::npos; at = text.find(space_)) {
-      out.append(text.substr(0, at)).push_back(' ');
-      text.remove_prefix(at + space_.size());
-    }
-    out.append(text);
+    if (!detail::append_special(vocabulary_, id, show_special, out))
+      detail::append_spaced(vocabulary_, id, out);
   }
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
   /// Bytes held by the tables.
   [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
 
  private:
-  static constexpr std::string_view space_ = "\xE2\x96\x81";  // U+2581
+  static constexpr std::string_view space_ = detail::escaped_space;
 
   struct Scratch {
     std::string text;
@@ -189,19 +167,14 @@ inline Spm::Spm(Vocabulary vocabulary)
     : vocabulary_(std::move(vocabulary)),
       pairs_(vocabulary_.merges()),
       trims_(detail::is_phi3(vocabulary_.name())) {
+  const detail::ByteTokens spelled(vocabulary_);
   for (std::size_t byte = 0; byte < 256; ++byte) {
-    const char c = static_cast<char>(byte);
-    byte_tokens_[byte] = vocabulary_.find({&c, 1});
+    const char c = static_cast<char>(byte);  // a token of type byte is better than one of the same text
+    byte_tokens_[byte] = spelled.token(c) != no_token ? spelled.token(c) : vocabulary_.find({&c, 1});
   }
-  std::bitset<256> spelled;  // bytes with a token of type byte, which is better than one of the same text
   for (TokenId id = 0; id < vocabulary_.size(); ++id) {
     const std::string_view text = vocabulary_.text(id);
     const TokenType type = vocabulary_.type(id);
-    if (type == TokenType::byte) {
-      const auto byte = detail::byte_of(text);
-      if (byte && !spelled.test(*byte)) byte_tokens_[*byte] = id;
-      if (byte) spelled.set(*byte);
-    }
     if (type == TokenType::control || type == TokenType::byte) continue;
     for (std::size_t at = text.find(space_, 1); at != std::string_view::npos;
          at = text.find(space_, at + 1)) {

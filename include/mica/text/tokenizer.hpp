@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokenizer of a file, of either kind, and the conversion of tokens to text.
+// The tokenizer of a file, of any kind, and the conversion of tokens to text.
 #pragma once
 
 #include "mica/text/bpe.hpp"
 #include "mica/text/concept.hpp"
 #include "mica/text/spm.hpp"
+#include "mica/text/unigram.hpp"
 #include "mica/text/vocabulary.hpp"
+#include "mica/text/wordpiece.hpp"
 
 #include <cstddef>
 #include <span>
@@ -61,17 +63,19 @@ inline std::string with_tidy_spaces(std::string_view text) {
 
 }  // namespace detail
 
-/// Spm or Bpe, as the vocabulary asks. Immutable: for any number of threads.
+/// Spm, Bpe, WordPiece or Unigram, as the vocabulary asks. Immutable: for any number of threads.
 class AnyTokenizer {
   // f(the tokenizer); std::visit costs the compiler many times as much.
   template <class F>
   decltype(auto) visit(F&& f) const {
     if (const Spm* const spm = std::get_if<Spm>(&any_)) return f(*spm);
+    if (const WordPiece* const wordpiece = std::get_if<WordPiece>(&any_)) return f(*wordpiece);
+    if (const Unigram* const unigram = std::get_if<Unigram>(&any_)) return f(*unigram);
     return f(std::get<Bpe>(any_));
   }
 
  public:
-  /// Raises what Spm and Bpe raise.
+  /// Raises what these raise.
   explicit AnyTokenizer(Vocabulary vocabulary) : any_(make(std::move(vocabulary))) {}
 
   // Required by Tokenizer
@@ -106,25 +110,37 @@ class AnyTokenizer {
   /// Raises `usage` for an id outside the vocabulary.
   [[nodiscard]] std::string decode(std::span<const TokenId> ids, DecodeOptions options = {}) const {
     std::string out;
-    bool at_start = vocabulary().add_space_prefix();
+    const bool wordpiece = vocabulary().kind() == TokenizerKind::wordpiece;  // each word has a space
+    bool at_start = vocabulary().add_space_prefix() || wordpiece;
     for (const TokenId id : ids) {
       const std::string bytes = piece(id, options.show_special);
       if (bytes.empty()) continue;
       out.append(bytes, at_start && bytes[0] == ' ' ? 1 : 0, std::string::npos);
       at_start = false;
     }
-    const bool tidies = vocabulary().kind() == TokenizerKind::bpe &&
-                        pretokenizer_rules(vocabulary().pre()).traits.tidies_spaces;
+    const bool tidies = wordpiece || (vocabulary().kind() == TokenizerKind::bpe &&
+                                      pretokenizer_rules(vocabulary().pre()).traits.tidies_spaces);
     return options.tidy_spaces && tidies ? detail::with_tidy_spaces(out) : out;
   }
 
  private:
-  static std::variant<Spm, Bpe> make(Vocabulary vocabulary) {
-    if (vocabulary.kind() == TokenizerKind::spm) return Spm(std::move(vocabulary));
+  using Any = std::variant<Spm, Bpe, WordPiece, Unigram>;
+
+  static Any make(Vocabulary vocabulary) {
+    switch (vocabulary.kind()) {
+      case TokenizerKind::spm:
+        return Spm(std::move(vocabulary));
+      case TokenizerKind::wordpiece:
+        return WordPiece(std::move(vocabulary));
+      case TokenizerKind::unigram:
+        return Unigram(std::move(vocabulary));
+      case TokenizerKind::bpe:
+        break;
+    }
     return Bpe(std::move(vocabulary));
   }
 
-  std::variant<Spm, Bpe> any_;
+  Any any_;
 };
 static_assert(Tokenizer<AnyTokenizer>);
 

@@ -50,9 +50,9 @@ inline bool has_joined_tokens(const VocabularySource& source) {
 
 /// Without the key by which its tokens are joined a vocabulary would cut every text into single characters.
 inline void require_joins(const gguf::Metadata& metadata, const VocabularySource& source) {
-  const bool by_score = source.model == "llama";
+  const bool by_score = source.model == "llama" || source.model == "t5";
   if (!by_score && source.model != "gpt2" && source.model != ranked_spm)
-    return;  // Vocabulary refuses it by name
+    return;  // WordPiece needs neither; Vocabulary refuses others by name
   const bool complete = by_score ? !source.scores.empty() : !source.merges.empty();
   if (complete || !has_joined_tokens(source)) return;
   const std::string_view key = by_score ? "tokenizer.ggml.scores" : "tokenizer.ggml.merges";
@@ -70,6 +70,19 @@ inline void check_score_type(const gguf::Metadata& metadata) {
       found->is_array() && (found->size() == 0 || found->element_type() == gguf::ValueType::f32);
   MICA_CHECK(is_f32, file, metadata.file(), ": key 'tokenizer.ggml.scores' is ", found->description(),
              "; needed: an array of f32");
+}
+
+/// The bytes of an array, whose elements files store with or without a sign.
+inline std::string_view metadata_bytes(const gguf::Metadata& metadata, std::string_view key) {
+  const auto found = metadata.find(key);
+  if (!found) return {};
+  const bool is_bytes =
+      found->is_array() && (found->size() == 0 || found->element_type() == gguf::ValueType::u8 ||
+                            found->element_type() == gguf::ValueType::i8);
+  MICA_CHECK(is_bytes, file, metadata.file(), ": key '", key, "' is ", found->description(),
+             "; needed: an array of u8 or i8");
+  const auto bytes = found->bytes().subspan(4 + 8);  // after the type and the number of elements
+  return {reinterpret_cast<const char*>(bytes.data()), found->size() == 0 ? 0 : bytes.size()};
 }
 
 }  // namespace detail
@@ -92,15 +105,24 @@ inline void check_score_type(const gguf::Metadata& metadata) {
   source.scores = {scores.data(), scores.size()};
   source.types = {types.data(), types.size()};
   source.merges = {merges.data(), merges.size()};
+  source.charsmap = detail::metadata_bytes(metadata, "tokenizer.ggml.precompiled_charsmap");
   source.bos = detail::metadata_id(metadata, "tokenizer.ggml.bos_token_id");
   source.eos = detail::metadata_id(metadata, "tokenizer.ggml.eos_token_id");
   source.eot = detail::metadata_id(metadata, "tokenizer.ggml.eot_token_id");
   source.eom = detail::metadata_id(metadata, "tokenizer.ggml.eom_token_id");
   source.unknown = detail::metadata_id(metadata, "tokenizer.ggml.unknown_token_id");
   source.padding = detail::metadata_id(metadata, "tokenizer.ggml.padding_token_id");
+  source.separator =
+      detail::metadata_id(metadata, "tokenizer.ggml.seperator_token_id");  // the format's spelling
+  source.classifier = detail::metadata_id(metadata, "tokenizer.ggml.cls_token_id");
+  source.mask = detail::metadata_id(metadata, "tokenizer.ggml.mask_token_id");
   source.add_bos = metadata.get<bool>("tokenizer.ggml.add_bos_token");
   source.add_eos = metadata.get<bool>("tokenizer.ggml.add_eos_token");
+  source.add_separator = metadata.get<bool>("tokenizer.ggml.add_sep_token");
   source.add_space_prefix = metadata.get<bool>("tokenizer.ggml.add_space_prefix");
+  source.remove_extra_spaces = metadata.get<bool>("tokenizer.ggml.remove_extra_whitespaces");
+  source.lower_case = metadata.get<bool>("tokenizer.ggml.normalizer.lowercase");
+  source.strip_accents = metadata.get<bool>("tokenizer.ggml.normalizer.strip_accents");
   detail::require_joins(metadata, source);
   if (source.model == "gpt2" && source.pre.empty()) {
     log(LogLevel::warning,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps that Spm and Bpe share: a text is cut at the special tokens written in it. The leftmost token
+// The steps that all tokenizers share: a text is cut at the special tokens written in it. The leftmost token
 // wins, of those that begin there the longest.
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The vocabulary of a folder: from tokenizer.model where that is a SentencePiece file of the same vocabulary,
-// since it has the scores, else from tokenizer.json; as many tokens as the embedding has rows.
+// since it has the scores, else from tokenizer.json, else from the older files spiece.model,
+// sentencepiece.bpe.model and vocab.txt; as many tokens as the embedding has rows.
 #pragma once
 
 #include "mica/io/folder_file.hpp"
@@ -10,6 +11,7 @@
 #include "mica_tools/convert/tokenizer/sentencepiece.hpp"
 #include "mica_tools/convert/tokenizer/tokenizer_json.hpp"
 #include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
+#include "mica_tools/convert/tokenizer/wordpiece.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -64,19 +66,27 @@ namespace detail {
 
 }  // namespace detail
 
-/// Sets bos, eos, eot, unknown and padding where the folder has them.
+/// Sets bos, eos, eot, unknown, padding, separator, classifier and mask where the folder has them. BERT's
+/// classifier and separator begin and end texts.
 inline void find_special_ids(const SpecialSources& from, VocabularyData& out) {
-  const auto find = [&](const std::string& name) -> std::optional<std::uint64_t> {
+  const auto find = [&](const std::string& name, std::optional<std::uint64_t> known) {
+    if (known) return known;
     if (const auto id = detail::named_token(from.tokenizer_config, name, out)) return id;
     const std::string key = name + "_id";
     for (const Json* const found : {find_member(from.generation_config, key), from.config.find(key)}) {
-      if (const auto ids = detail::numbered_tokens(found, out); !ids.empty()) return ids.front();
+      if (const auto ids = detail::numbered_tokens(found, out); !ids.empty())
+        return std::optional(ids.front());
     }
-    return std::nullopt;
+    return known;
   };
-  out.bos = find("bos_token");
-  out.eos = find("eos_token");
-  out.padding = find("pad_token");
+  out.classifier = find("cls_token", out.classifier);
+  out.separator = find("sep_token", out.separator);
+  out.mask = find("mask_token", out.mask);
+  out.bos = find("bos_token", out.bos);
+  out.eos = find("eos_token", out.eos);
+  out.padding = find("pad_token", out.padding);
+  if (!out.bos) out.bos = out.classifier;
+  if (!out.eos) out.eos = out.separator;
   if (!out.unknown) out.unknown = detail::named_token(from.tokenizer_config, "unk_token", out);
   const Json* const ends = find_member(from.generation_config, "eos_token_id");
   for (const std::uint64_t id :
@@ -121,6 +131,32 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
   if (padded > 0) out.notes.push_back(join(padded, " rows of the embedding have no token"));
 }
 
+/// Sets what stands around texts where nothing else said it.
+inline void apply(const PostProcessor& around, VocabularyData& out) {
+  if (!out.add_bos) out.add_bos = around.adds_special(false);
+  if (!out.add_eos) out.add_eos = around.adds_special(true);
+  if (!out.add_separator) out.add_separator = around.adds_separator();
+  if (!out.bos && !around.special(false).empty()) out.bos = out.find(around.special(false));
+  if (!out.eos && !around.special(true).empty()) out.eos = out.find(around.special(true));
+}
+
+/// The vocabulary of a folder without tokenizer.json and tokenizer.model.
+[[nodiscard]] inline VocabularyData read_older_files(const std::string& folder, const Json& settings,
+                                                     std::uint64_t n_vocab) {
+  const auto path = [&](std::string_view name) { return io::folder_file(folder, name); };
+  if (io::exists(path("vocab.txt"))) return read_vocabulary_lines(path("vocab.txt"), settings, n_vocab);
+  const bool fairseq = io::exists(path("sentencepiece.bpe.model"));
+  const std::string file = path(fairseq ? "sentencepiece.bpe.model" : "spiece.model");
+  MICA_CHECK(
+      io::exists(file), file, folder,
+      ": neither tokenizer.json nor tokenizer.model, spiece.model, sentencepiece.bpe.model or vocab.txt ",
+      "is there");
+  VocabularyData out = read_sentencepiece(file, n_vocab);
+  if (fairseq) place_fairseq_tokens(n_vocab, out);
+  place_added_tokens(configured_tokens(settings, folder), n_vocab, out);
+  return out;
+}
+
 }  // namespace detail
 
 /// Reads the vocabulary and the chat template of a folder. `family` is Family::vocabulary. Raises
@@ -130,30 +166,35 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
   const auto object = [&](std::string_view name) {
     return read_json_if_present(io::folder_file(folder, name)).value_or(Json::object());
   };
-  const std::string json_file = io::folder_file(folder, "tokenizer.json"),
-                    spm_file = io::folder_file(folder, "tokenizer.model");
+  const auto present = [&](std::string_view name) {
+    const std::string file = io::folder_file(folder, name);
+    return io::exists(file) ? file : std::string();
+  };
   const Json settings = object("tokenizer_config.json"), generation = object("generation_config.json");
+  const std::string json_file = io::folder_file(folder, "tokenizer.json");
   const auto json = read_json_if_present(json_file);
-  const bool spm = io::exists(spm_file);
-  MICA_CHECK(json || spm, file, folder, ": neither tokenizer.json nor tokenizer.model is there");
   std::optional<TokenizerJson> tokenizer;
   if (json) tokenizer.emplace(*json, json_file);
 
   VocabularyData out;
-  if (spm && family.empty() && (!tokenizer || tokenizer->is_spm())) {
-    out = read_sentencepiece(spm_file, n_vocab);
+  const std::string spm = present("tokenizer.model");
+  if (!spm.empty() && family.empty() && (!tokenizer || tokenizer->is_spm())) {
+    out = read_sentencepiece(spm, n_vocab);
+    MICA_CHECK(!tokenizer || out.model == "llama", unsupported, folder,
+               ": tokenizer.model is a Unigram, and tokenizer.json is another tokenizer");
     place_added_tokens(tokenizer ? tokenizer->added() : configured_tokens(settings, folder), n_vocab, out);
     if (tokenizer && tokenizer->add_space_prefix()) out.add_space_prefix = tokenizer->add_space_prefix();
-  } else {
-    MICA_CHECK(tokenizer, unsupported, folder, ": this family needs tokenizer.json");
+  } else if (tokenizer) {
     out = tokenizer->read(n_vocab, family, member_flag(settings, "clean_up_tokenization_spaces"));
+  } else {
+    MICA_CHECK(spm.empty(), unsupported, folder, ": this family needs tokenizer.json");
+    out = detail::read_older_files(folder, settings, n_vocab);
   }
   detail::pad_vocabulary(n_vocab, out);
   find_special_ids({settings, generation, config}, out);
-  out.add_bos = member_flag(settings, "add_bos_token");
-  out.add_eos = member_flag(settings, "add_eos_token");
-  if (tokenizer && !out.add_bos) out.add_bos = tokenizer->adds_special(false);
-  if (tokenizer && !out.add_eos) out.add_eos = tokenizer->adds_special(true);
+  if (const auto flag = member_flag(settings, "add_bos_token")) out.add_bos = flag;
+  if (const auto flag = member_flag(settings, "add_eos_token")) out.add_eos = flag;
+  if (tokenizer) detail::apply(tokenizer->around(), out);
   out.chat_templates = chat_templates(folder, settings);
   return out;
 }

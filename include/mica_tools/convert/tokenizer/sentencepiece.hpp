@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,21 +113,38 @@ namespace detail {
   return token;
 }
 
-/// Raises ErrorCode::unsupported unless the trainer was BPE.
-inline void require_bpe(std::string_view trainer, const std::string& file) {
+/// Whether the trainer was Unigram. Raises ErrorCode::unsupported when it was neither that nor BPE, and for
+/// spaces behind their words.
+[[nodiscard]] inline bool is_unigram(std::string_view trainer, const std::string& file) {
   std::uint64_t type = 1;
+  bool space_behind = false;
   ProtobufReader reader(trainer, file);
   while (const auto field = reader.next()) {
     if (field->number == 3) type = field->whole;
+    if (field->number == 24) space_behind = field->whole != 0;
   }
   constexpr std::string_view names[] = {"unknown", "Unigram", "BPE", "Word", "Char"};
-  MICA_CHECK(type == 2, unsupported, file, ": a SentencePiece model of the kind ",
-             type < 5 ? names[type] : names[0], "; supported: BPE");
+  MICA_CHECK(type == 1 || type == 2, unsupported, file, ": a SentencePiece model of the kind ",
+             type < 5 ? names[type] : names[0], "; supported: BPE, Unigram");
+  MICA_CHECK(!space_behind, unsupported, file,
+             ": tokens have the space of a word behind it; supported: before");
+  return type == 1;
+}
+
+/// What happens to characters and spaces: charsmap 2, add_dummy_prefix 3, remove_extra_whitespaces 4.
+inline void read_normalizer(std::string_view bytes, const std::string& file, VocabularyData& out) {
+  ProtobufReader reader(bytes, file);
+  while (const auto field = reader.next()) {
+    if (field->number == 2 && field->bytes) out.charsmap = *field->bytes;
+    if (field->number == 3) out.add_space_prefix = field->whole != 0;
+    if (field->number == 4) out.remove_extra_spaces = field->whole != 0;
+  }
 }
 
 }  // namespace detail
 
-/// Reads a file. Raises ErrorCode::file for one that is damaged, unsupported for another kind than BPE.
+/// Reads a file. Raises ErrorCode::file for one that is damaged, unsupported for another kind than BPE and
+/// Unigram.
 [[nodiscard]] inline VocabularyData read_sentencepiece(const std::string& path, std::uint64_t n_vocab) {
   const std::string bytes = read_text(path);
   VocabularyData out;
@@ -134,6 +152,7 @@ inline void require_bpe(std::string_view trainer, const std::string& file) {
   out.pre = "default";
   out.scored = true;
   out.add_space_prefix = true;
+  out.remove_extra_spaces = true;
   bool trainer = false;
   ProtobufReader reader(bytes, path);
   while (const auto field = reader.next()) {
@@ -144,14 +163,15 @@ inline void require_bpe(std::string_view trainer, const std::string& file) {
       out.tokens.push_back(detail::sentence_piece(*field->bytes, path));
       if (out.tokens.back().type == text::TokenType::unknown) out.unknown = out.tokens.size() - 1;
     } else if (field->number == 2) {
-      detail::require_bpe(*field->bytes, path);
+      if (detail::is_unigram(*field->bytes, path)) out.model = "t5";
       trainer = true;
     } else if (field->number == 3) {
-      ProtobufReader normalizer(*field->bytes, path);
-      while (const auto each = normalizer.next()) {
-        if (each->number == 3) out.add_space_prefix = each->whole != 0;
-      }
+      detail::read_normalizer(*field->bytes, path, out);
     }
+  }
+  if (out.model != "t5") {  // Spm has neither
+    out.charsmap.clear();
+    out.remove_extra_spaces.reset();
   }
   MICA_CHECK(trainer && !out.tokens.empty(), file, path, ": is no SentencePiece model");
   if (out.tokens.size() > n_vocab) {
@@ -159,6 +179,25 @@ inline void require_bpe(std::string_view trainer, const std::string& file) {
     out.tokens.resize(static_cast<std::size_t>(n_vocab));
   }
   return out;
+}
+
+/// Gives the tokens of XLM-RoBERTa's sentencepiece.bpe.model the ids that its models have: <s>, <pad>, </s> and
+/// <unk> come first, the others one later, and <mask> last.
+inline void place_fairseq_tokens(std::uint64_t n_vocab, VocabularyData& out) {
+  if (out.tokens.size() > 3) out.tokens.erase(out.tokens.begin(), out.tokens.begin() + 3);
+  using text::TokenType;
+  const VocabularyToken first[] = {{"<s>", TokenType::control, 0.0F},
+                                   {"<pad>", TokenType::control, 0.0F},
+                                   {"</s>", TokenType::control, 0.0F},
+                                   {"<unk>", TokenType::unknown, 0.0F}};
+  out.tokens.insert(out.tokens.begin(), std::begin(first), std::end(first));
+  if (out.tokens.size() < n_vocab) out.tokens.push_back({"<mask>", TokenType::control, 0.0F});
+  if (out.tokens.size() > n_vocab) out.tokens.resize(static_cast<std::size_t>(n_vocab));
+  out.bos = out.classifier = 0;
+  out.padding = 1;
+  out.eos = out.separator = 2;
+  out.unknown = 3;
+  out.add_bos = out.add_eos = out.add_separator = true;
 }
 
 }  // namespace mica::convert

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabularies of tokenizer.json: byte-level BPE, and BPE in the manner of SentencePiece, which falls back to
-// bytes and writes a space as U+2581. Others are refused by name.
+// Vocabularies of tokenizer.json: byte-level BPE, BPE in the manner of SentencePiece, which falls back to bytes
+// and writes a space as U+2581, WordPiece and Unigram. Others are refused by name.
 #pragma once
 
+#include "mica_tools/convert/tokenizer/post_processor.hpp"
 #include "mica_tools/convert/tokenizer/pretokenizer_match.hpp"
+#include "mica_tools/convert/tokenizer/unigram.hpp"
 #include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
+#include "mica_tools/convert/tokenizer/wordpiece.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,13 +23,17 @@ namespace mica::convert {
 /// A parsed tokenizer.json.
 class TokenizerJson {
  public:
-  /// Raises ErrorCode::unsupported for a model that is no BPE, naming it; file for one that is damaged.
-  TokenizerJson(const Json& json, std::string file) : json_(json), file_(std::move(file)) {
+  /// Raises ErrorCode::unsupported for a model of another kind, naming it; file for one that is damaged.
+  TokenizerJson(const Json& json, std::string file) : json_(json), file_(std::move(file)), around_(json) {
     model_ = find_member(json_, "model");
     MICA_CHECK(model_ != nullptr && model_->is_object(), file, file_, ": key 'model' is missing");
     const std::string type = member_text(*model_, "type");
+    wordpiece_ = type == "WordPiece";
+    unigram_ = type == "Unigram";
+    if (wordpiece_ || unigram_) return;
     const bool bpe = type == "BPE" || (type.empty() && find_member(*model_, "merges") != nullptr);
-    MICA_CHECK(bpe, unsupported, file_, ": a tokenizer of the kind '", escaped(type), "'; supported: BPE");
+    MICA_CHECK(bpe, unsupported, file_, ": a tokenizer of the kind '", escaped(type),
+               "'; supported: BPE, WordPiece, Unigram");
     const bool bytes = mentions(find_member(json_, "pre_tokenizer"), "ByteLevel") ||
                        mentions(find_member(json_, "decoder"), "ByteLevel");
     spm_ = !bytes && member_flag(*model_, "byte_fallback").value_or(false);
@@ -35,13 +42,16 @@ class TokenizerJson {
                "characters");
   }
 
-  /// Whether it is in the manner of SentencePiece.
+  /// Whether it is a BPE in the manner of SentencePiece.
   [[nodiscard]] bool is_spm() const noexcept { return spm_; }
+  [[nodiscard]] bool is_unigram() const noexcept { return unigram_; }
 
   /// The vocabulary without special ids. `family` is tokenizer.ggml.model where a family has its own.
   /// Raises ErrorCode::unsupported for an unknown pre-tokenizer, file for ids that do not fit.
   [[nodiscard]] VocabularyData read(std::uint64_t n_vocab, std::string_view family,
                                     std::optional<bool> tidies_spaces) const {
+    if (wordpiece_) return read_wordpiece(n_vocab);
+    if (unigram_) return read_unigram(n_vocab);
     VocabularyData out;
     out.model = !spm_ ? "gpt2" : family.empty() ? "llama" : std::string(family);
     out.pre = "default";
@@ -59,7 +69,8 @@ class TokenizerJson {
     return out;
   }
 
-  /// Whether a space is put before the text; empty when the file does not say.
+  /// Whether a BPE in the manner of SentencePiece puts a space before the text; empty when the file does not
+  /// say.
   [[nodiscard]] std::optional<bool> add_space_prefix() const {
     if (!spm_) return std::nullopt;
     const Json* const normalizer = find_member(json_, "normalizer");
@@ -70,30 +81,32 @@ class TokenizerJson {
     const std::string scheme = member_text(*pre, "prepend_scheme");
     return scheme.empty() ? member_flag(*pre, "add_prefix_space").value_or(true) : scheme != "never";
   }
-  /// Whether the text begins, or ends, with a special token; empty when the file does not say.
-  [[nodiscard]] std::optional<bool> adds_special(bool at_end) const {
-    const Json* processor = find_member(json_, "post_processor");
-    if (processor == nullptr) return std::nullopt;
-    std::vector<const Json*> steps = {processor};
-    if (const Json* const list = find_member(*processor, "processors"); list != nullptr && list->is_array()) {
-      steps.clear();
-      for (const Json& each : *list) steps.push_back(&each);
-    }
-    bool found = false, adds = false;
-    for (const Json* const step : steps) {
-      const Json* const single = find_member(*step, "single");
-      if (member_text(*step, "type") != "TemplateProcessing" || single == nullptr || !single->is_array() ||
-          single->empty())
-        continue;
-      found = true;
-      adds = adds || find_member(at_end ? single->back() : single->front(), "SpecialToken") != nullptr;
-    }
-    return found ? std::optional(adds) : std::nullopt;
-  }
+  /// The special tokens around texts.
+  [[nodiscard]] const PostProcessor& around() const noexcept { return around_; }
   /// Those of the key added_tokens. Raises ErrorCode::file for one without an id or a text.
   [[nodiscard]] std::vector<AddedToken> added() const { return added_tokens(json_, file_); }
 
  private:
+  [[nodiscard]] VocabularyData read_wordpiece(std::uint64_t n_vocab) const {
+    VocabularyData out;
+    out.model = "bert";
+    out.pre = "default";
+    read_wordpiece_options(json_, *model_, file_, out);
+    read_tokens(n_vocab, out);
+    place_added_tokens(added(), n_vocab, out);
+    mark_word_starts(out);
+    return out;
+  }
+  [[nodiscard]] VocabularyData read_unigram(std::uint64_t n_vocab) const {
+    VocabularyData out;
+    out.model = "t5";
+    out.pre = "default";
+    read_unigram_options(json_, file_, out);
+    read_unigram_tokens(*model_, file_, n_vocab, out);
+    place_added_tokens(added(), n_vocab, out);
+    return out;
+  }
+
   void read_tokens(std::uint64_t n_vocab, VocabularyData& out) const {
     const Json* const vocab = find_member(*model_, "vocab");
     MICA_CHECK(vocab != nullptr && vocab->is_object() && !vocab->empty(), file, file_,
@@ -187,7 +200,8 @@ class TokenizerJson {
   const Json& json_;
   const Json* model_ = nullptr;
   std::string file_;
-  bool spm_ = false;
+  PostProcessor around_;
+  bool spm_ = false, wordpiece_ = false, unigram_ = false;
 };
 
 }  // namespace mica::convert

@@ -29,17 +29,23 @@ struct VocabularyToken {
 struct VocabularyData {
   static constexpr std::size_t max_tokens = std::size_t{1} << 22;  // more are refused
 
-  std::string model;                                       // tokenizer.ggml.model: gpt2, llama, gemma4
+  std::string model;                                       // tokenizer.ggml.model: gpt2, llama, bert, ...
   std::string pre;                                         // tokenizer.ggml.pre
   std::vector<VocabularyToken> tokens;                     // by id
   std::vector<std::string> merges;                         // "left right", best first
   bool scored = false;                                     // scores mean something
-  std::optional<std::uint64_t> bos;                        // an id, as the four below; empty: none
+  std::string charsmap;                                    // replacements of characters, of Unigram
+  std::optional<std::uint64_t> bos;                        // an id, as the seven below; empty: none
   std::optional<std::uint64_t> eos;                        // ends a text
   std::optional<std::uint64_t> eot;                        // ends a turn
   std::optional<std::uint64_t> unknown;                    // stands for bytes without a token
   std::optional<std::uint64_t> padding;                    // fills batches
-  std::optional<bool> add_bos, add_eos, add_space_prefix;  // empty: no key is written
+  std::optional<std::uint64_t> separator;                  // stands between two texts
+  std::optional<std::uint64_t> classifier;                 // its output stands for the whole text
+  std::optional<std::uint64_t> mask;                       // stands for a token to be guessed
+  std::optional<bool> add_bos, add_eos, add_space_prefix;  // empty, here and below: no key is written
+  std::optional<bool> add_separator, remove_extra_spaces;  // as in text::VocabularySource
+  std::optional<bool> lower_case, strip_accents;           // the same
   std::vector<std::pair<std::string, std::string>> chat_templates;  // name, none of the usual one; text
   std::vector<std::string> notes;                                   // decisions of the conversion, for users
 
@@ -153,6 +159,9 @@ inline void write_tokens(const VocabularyData& vocabulary, gguf::Writer& out) {
   if (vocabulary.scored) out.set_array("tokenizer.ggml.scores", scores);
   out.set_array("tokenizer.ggml.token_type", types);
   if (!vocabulary.merges.empty()) out.set_array("tokenizer.ggml.merges", vocabulary.merges);
+  if (vocabulary.charsmap.empty()) return;
+  const std::vector<std::uint8_t> charsmap(vocabulary.charsmap.begin(), vocabulary.charsmap.end());
+  out.set_array("tokenizer.ggml.precompiled_charsmap", charsmap);
 }
 
 inline void write_templates(const VocabularyData& vocabulary, gguf::Writer& out) {
@@ -179,12 +188,19 @@ inline void write_vocabulary(const VocabularyData& vocabulary, gguf::Writer& out
   set_id("tokenizer.ggml.eot_token_id", vocabulary.eot);
   set_id("tokenizer.ggml.unknown_token_id", vocabulary.unknown);
   set_id("tokenizer.ggml.padding_token_id", vocabulary.padding);
+  set_id("tokenizer.ggml.seperator_token_id", vocabulary.separator);  // the format's spelling
+  set_id("tokenizer.ggml.cls_token_id", vocabulary.classifier);
+  set_id("tokenizer.ggml.mask_token_id", vocabulary.mask);
   const auto set_flag = [&](std::string_view key, std::optional<bool> value) {
     if (value) out.set(key, *value);
   };
   set_flag("tokenizer.ggml.add_bos_token", vocabulary.add_bos);
   set_flag("tokenizer.ggml.add_eos_token", vocabulary.add_eos);
+  set_flag("tokenizer.ggml.add_sep_token", vocabulary.add_separator);
   set_flag("tokenizer.ggml.add_space_prefix", vocabulary.add_space_prefix);
+  set_flag("tokenizer.ggml.remove_extra_whitespaces", vocabulary.remove_extra_spaces);
+  set_flag("tokenizer.ggml.normalizer.lowercase", vocabulary.lower_case);
+  set_flag("tokenizer.ggml.normalizer.strip_accents", vocabulary.strip_accents);
   detail::write_templates(vocabulary, out);
 }
 
