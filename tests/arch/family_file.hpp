@@ -53,6 +53,12 @@ class FamilyFile {
     };
     return *this;
   }
+  /// A key that is named whole.
+  template <class T>
+  FamilyFile& set_plain(const std::string& key, T value) {
+    keys_[key] = [=](gguf::Writer& writer, const std::string& name) { writer.set(name, value); };
+    return *this;
+  }
   template <class T>
   FamilyFile& set_array(const std::string& key, std::vector<T> values) {
     keys_[arch_ + "." + key] = [=](gguf::Writer& writer, const std::string& name) {

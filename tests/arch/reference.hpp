@@ -68,6 +68,26 @@ inline double gelu(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
+inline double exact_gelu(double x) { return x / 2 * std::erfc(-x / std::numbers::sqrt2); }
+
+/// LayerNorm; the bias may be null.
+inline Row layer_normed(Row x, const Numbers& weight, const Numbers* bias) {
+  double mean = 0, squares = 0;
+  const auto n = static_cast<double>(x.size());
+  for (const double v : x) mean += v / n;
+  for (const double v : x) squares += (v - mean) * (v - mean) / n;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    x[k] = (x[k] - mean) / std::sqrt(squares + epsilon) * static_cast<double>(weight.values[k]);
+    if (bias != nullptr) x[k] += static_cast<double>(bias->values[k]);
+  }
+  return x;
+}
+/// By the tensors of a name, "blk.0.attn_output_norm"; without a bias where the file has none.
+inline Row layer_normed(const FamilyFile& file, Row x, const std::string& name) {
+  const bool has_bias = file.has(name + ".bias");
+  return layer_normed(std::move(x), file[name + ".weight"], has_bias ? &file[name + ".bias"] : nullptr);
+}
+
 /// act(gate) * up.
 template <class Act>
 Row gated(Row gate, const Row& up, Act act) {
@@ -91,6 +111,8 @@ struct Attention {
   double base = 10000;     // of the angles
   std::size_t window = 0;  // 0: everything is seen
   bool v_norm = false;
+  bool both_ways = false;           // tokens behind are seen too
+  std::vector<double> slopes = {};  // of heads: what a score loses for each token of distance
   std::function<bool(std::size_t, std::size_t)> sees =
       {};  // of position and token: whether it is not hidden; empty: none is
   std::function<void(std::size_t, std::size_t, double)> query_scores =
@@ -115,21 +137,26 @@ inline void rotate(Row& x, std::size_t position, const Attention& a) {
 inline Row attend(const Attention& a, const Row& q, const Rows& k, const Rows& v, std::size_t position) {
   const std::size_t d = a.head_dim;
   const std::size_t first = a.window == 0 || position < a.window ? 0 : position + 1 - a.window;
+  const std::size_t reach = a.window == 0 ? k.size() : a.window,
+                    last = std::min(k.size(), position + reach) - 1;
+  const std::size_t end = a.both_ways ? last : position;
   Row out(a.heads * d);
   for (std::size_t h = 0; h < a.heads; ++h) {
     const std::size_t kv = h / (a.heads / a.kv_heads) * d;
     double sum = 0;
-    std::vector<double> weights(position + 1);
-    for (std::size_t t = first; t <= position; ++t) {
+    std::vector<double> weights(end + 1);
+    for (std::size_t t = first; t <= end; ++t) {
       if (a.sees && !a.sees(position, t)) continue;
       double score = 0;
       for (std::size_t c = 0; c < d; ++c) score += q[h * d + c] * k[t][kv + c];
-      const double weight = weights[t] = std::exp(score * a.scale);
+      const double distance = std::fabs(static_cast<double>(t) - static_cast<double>(position));
+      const double penalty = a.slopes.empty() ? 0 : a.slopes[h] * distance;
+      const double weight = weights[t] = std::exp(score * a.scale - penalty);
       sum += weight;
       for (std::size_t c = 0; c < d; ++c) out[h * d + c] += weight * v[t][kv + c];
     }
     for (std::size_t c = 0; c < d; ++c) out[h * d + c] /= sum;
-    for (std::size_t t = first; a.query_scores && t <= position; ++t)
+    for (std::size_t t = first; a.query_scores && t <= end; ++t)
       a.query_scores(position, t, weights[t] / sum);
   }
   return out;

@@ -221,7 +221,8 @@ class Weights {
   void bind_dense(const arch::Config& config) {
     std::size_t width = config.width;
     for (const arch::DenseLayer& layer : config.dense) {
-      BoundDense bound{.activation = layer.activation};
+      BoundDense bound;
+      bound.activation = layer.activation;
       bound.weight = binder_.matrix(join(layer.name, ".weight"), layer.width, width);
       width = layer.width;
       const auto vector = [&](const std::string& part) {
