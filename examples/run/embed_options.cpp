@@ -33,10 +33,7 @@ void EmbedVerb::add_rows(Flags& flags) {
 Model EmbedVerb::open() const {
   gguf::Document document = open_document(*this);
   const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  OpenOptions open = open_options(*this);
-  const std::size_t longest = open.n_ctx == 0 ? config.n_ctx_train : open.n_ctx;
-  if (config.encodes) open.chunk = std::max(open.chunk, longest);  // a step has whole texts
-  return open_model(*this, std::move(document), std::move(open));
+  return open_model(*this, std::move(document), embedding_options(open_options(*this), config, texts));
 }
 
 TextEmbedderOptions EmbedVerb::options() const {

@@ -2,14 +2,17 @@
 //
 // Texts become embeddings, and pairs of a query and a document become scores, with one open model:
 //
-//   auto model = mica::open("minilm.gguf");
+//   auto model = mica::open_embedder("minilm.gguf");
 //   mica::TextEmbedder embedder(model);
 //   auto rows = embedder.embed({{"a cat", "a dog"}});   // (2, embedder.width())
 //
 // Prefixes for queries and documents come from the file, where its model was trained with some.
 #pragma once
 
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
 #include "mica/base/error.hpp"
 #include "mica/runtime/embedder.hpp"
 #include "mica/runtime/open.hpp"
@@ -34,6 +37,19 @@ struct TextEmbedderOptions {
   EmbedderOptions rows = {};  // how states become a row
   bool truncate = false;      // long texts lose their last tokens; false: they are refused
 };
+
+/// Options of open() for a model that embeds up to `texts` texts in a step: steps that hold whole texts, and keys
+/// and values in pages, so that many short texts take little. What is not 0 in `open` stays.
+[[nodiscard]] inline OpenOptions embedding_options(OpenOptions open, const arch::Config& config,
+                                                   std::size_t texts = EmbedderOptions().texts) {
+  const std::size_t longest = open.n_ctx == 0 ? config.n_ctx_train : open.n_ctx;
+  if (config.encodes) open.chunk = std::max(open.chunk, longest);
+  if (open.choice.kv == kv::Choice::segmented) open.choice.kv = kv::Choice::paged;
+  // All texts of a step but one are complete after it, so that they have no more than its tokens.
+  const std::size_t others = config.encodes ? 1 : ceil_div(open.chunk, texts);
+  open.sequences = {texts, round_up<std::size_t>(others, format::tile_tokens)};
+  return open;
+}
 
 /// One row of numbers for each text, in their order.
 struct Rows {
@@ -205,6 +221,14 @@ class BasicTextEmbedder {
   std::string pair_text_;
   std::size_t read_ = 0;
 };
+
+/// Opens a file with embedding_options().
+[[nodiscard]] inline Model open_embedder(std::string path, OpenOptions open = {},
+                                         std::size_t texts = EmbedderOptions().texts) {
+  gguf::Document document = gguf::open(std::move(path), format::table_with<format::All>());
+  open = embedding_options(std::move(open), arch::AnyOf<arch::All>::config(document), texts);
+  return {std::move(document), open};
+}
 
 /// For a model of any family.
 using TextEmbedder = BasicTextEmbedder<arch::All, format::All>;
