@@ -13,11 +13,11 @@
 
 namespace mica::program {
 
-void EmbedVerb::add_to(Flags& flags, std::string what, std::string about) {
+void EmbedVerb::add_to(Flags& flags, std::string what, std::string meaning) {
   add_model(flags);
   RunningOptions::add_to(flags, "tokens of the longest text; 0: what the model was trained for", "0");
   flags.group("Texts");
-  flags.words(words, std::move(what), std::move(about));
+  flags.words(words, std::move(what), std::move(meaning));
   flags.text("-f,--file,--lines", lines, "FILE", "texts, one on each line; - is stdin");
   flags.toggle("--truncate", truncate, "cut texts that are too long, instead of refusing them");
   flags.number("--texts", texts, {1, 4096}, "maximum of texts in a step");
@@ -32,8 +32,8 @@ void EmbedVerb::add_rows(Flags& flags) {
 
 Model EmbedVerb::open() const {
   gguf::Document document = open_document(*this);
-  const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  return open_model(*this, std::move(document), embedding_options(open_options(*this), config, texts));
+  const arch::Config model = arch::AnyOf<arch::All>::config(document);
+  return open_model(*this, std::move(document), embedding_options(open_options(*this), model, texts));
 }
 
 TextEmbedderOptions EmbedVerb::options() const {
