@@ -11,6 +11,7 @@ sentencepiece.bpe.model) and of T5 (spiece.model). Prints the lines whose ids di
 """
 
 import argparse
+import math
 import pathlib
 import random
 import subprocess
@@ -112,23 +113,46 @@ def write_xlm_roberta(folder, model):
 
 
 class HuggingFace:
-    def __init__(self, folder):
+    """A tokenizer.json. Its Precompiled replaces a character and the marks on it by what the first character
+    alone is replaced by, so that marks are lost, and its Metaspace puts no space before a U+2581 of the text;
+    there, SentencePiece's model is right."""
+
+    special = True  # special tokens in texts are found
+    reason = "as SentencePiece has them"
+
+    def __init__(self, folder, truth=None, spaces_only=False):
         self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.size = self.tokenizer.get_vocab_size()
+        self.truth, self.spaces_only = truth, spaces_only
+
+    def text(self, text):
+        """Without a charsmap SentencePiece knows no white space but spaces, WhitespaceSplit does."""
+        return " ".join(text.split()) if self.spaces_only else text
 
     def ids(self, texts):
         return self.tokenizer.encode(*texts).ids
 
+    def explains(self, texts, wanted, found):
+        truth = self.truth and self.truth.ids(texts)
+        return truth is not None and (truth == found or self.truth.explains(texts, truth, found))
+
 
 class SentencePiece:
-    """T5: a text ends with </s>. XLM-RoBERTa: ids move by one, and special tokens are around."""
+    """T5: a text ends with </s>. XLM-RoBERTa: ids move by one, and special tokens are around. Sums of scores are
+    floats, so that of two nearly equal spellings the worse may win."""
+
+    special = False
+    reason = "better by their sum of scores in doubles"
 
     def __init__(self, model, fairseq):
         self.spm = sentencepiece.SentencePieceProcessor(model_file=str(model))
         self.fairseq = fairseq
         self.size = self.spm.get_piece_size() + (2 if fairseq else 0)
+
+    def text(self, text):
+        return text
 
     def ids(self, texts):
         eos = self.spm.eos_id()
@@ -138,28 +162,43 @@ class SentencePiece:
         out = [[3 if i == 0 else i + 1 for i in part] + [2] for part in parts]
         return [0] + out[0] + ([2] + out[1] if len(out) > 1 else [])
 
+    def explains(self, texts, wanted, found):
+        def total(ids):
+            return math.fsum(self.spm.get_score(i - self.fairseq) for i in ids if i > 3)
+
+        def spelled(ids):
+            return "".join(self.spm.id_to_piece(i - self.fairseq) for i in ids if i > 3)
+        return spelled(wanted) == spelled(found) and 0 <= total(found) - total(wanted) < 1e-3
+
 
 def escaped(text):
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def compare(program, name, folder, reference, lines):
-    texts = [[line] for line in lines] + [[a, b] for a, b in zip(lines[::50], lines[1::50])]
+    """Counts the texts whose ids differ and whose difference the reference does not explain."""
+    lines = [reference.text(line) for line in lines]
+    pairs = [line.replace("<", "(") for line in lines[::50]]  # special tokens in pairs stay text
+    texts = [[line] for line in lines] + [[a, b] for a, b in zip(pairs, pairs[1:])]
     given = "\n".join("\\p".join(escaped(t) for t in each) for each in texts) + "\n"
-    run = subprocess.run([program, str(folder), str(reference.size)], input=given.encode(), capture_output=True)
+    command = [program, str(folder), str(reference.size)] + ([] if reference.special else ["plain"])
+    run = subprocess.run(command, input=given.encode(), capture_output=True)
     assert run.returncode == 0, run.stderr.decode()
     ours = [[int(i) for i in line.split()] for line in run.stdout.decode().splitlines()]
     assert len(ours) == len(texts)
-    different = 0
+    different = explained = 0
     for each, found in zip(texts, ours):
         wanted = reference.ids(each)
         if wanted == found:
             continue
         different += 1
-        if different <= 5:
+        if reference.explains(each, wanted, found):
+            explained += 1
+        elif different - explained <= 3:
             print(f"    {each!r}\n      wanted {wanted}\n      found  {found}")
-    print(f"{name}: {different} of {len(texts)} differ, {sum(map(len, ours))} tokens", flush=True)
-    return different
+    shown = f", {explained} of these are {reference.reason}" if explained else ""
+    print(f"{name}: {different} of {len(texts)} differ{shown}, {sum(map(len, ours))} tokens", flush=True)
+    return different - explained
 
 
 def main():
@@ -173,7 +212,7 @@ def main():
     rng = random.Random(7)
     lines = make_lines(args.corpus, args.lines, rng)
     training = rng.sample(lines, min(len(lines), 20000))
-    cases = [(folder.name, folder, HuggingFace(folder)) for folder in args.folders]
+    cases = [(str(folder), folder, HuggingFace(folder)) for folder in args.folders]
     with tempfile.TemporaryDirectory() as temporary:
         work = args.work or pathlib.Path(temporary)
 
@@ -194,13 +233,14 @@ def main():
                 train_unigram(trained, training, rule)
             json_folder = folder_of(f"unigram {rule} tokenizer.json")
             write_xlm_roberta(json_folder, model)
-            cases.append((json_folder.name, json_folder, HuggingFace(json_folder)))
+            cases.append((json_folder.name, json_folder,
+                          HuggingFace(json_folder, SentencePiece(model, True), rule == "identity")))
             for file in ["sentencepiece.bpe.model", "spiece.model"]:
                 folder = folder_of(f"unigram {rule} {file}")
                 (folder / file).write_bytes(model.read_bytes())
                 cases.append((folder.name, folder, SentencePiece(model, file != "spiece.model")))
-        total = sum(compare(args.program, name, folder, reference, lines) for name, folder, reference in cases)
-    print(f"{total} differences")
+        total = sum(compare(args.program, *case, lines) for case in cases)
+    print(f"{total} differences are not explained")
 
 
 main()
