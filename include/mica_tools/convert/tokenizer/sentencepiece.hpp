@@ -192,8 +192,8 @@ inline void read_normalizer(std::string_view bytes, const std::string& file, Voc
   return out;
 }
 
-/// Gives the tokens of XLM-RoBERTa's sentencepiece.bpe.model the ids that its models have: <s>, <pad>, </s> and
-/// <unk> come first, the others one later, and <mask> last.
+/// Gives the tokens of XLM-RoBERTa's sentencepiece.bpe.model the ids that its models have: <s>, <pad>, </s>
+/// and <unk> come first, the others one later, and <mask> last.
 inline void place_fairseq_tokens(std::uint64_t n_vocab, VocabularyData& out) {
   if (out.tokens.size() > 3) out.tokens.erase(out.tokens.begin(), out.tokens.begin() + 3);
   using text::TokenType;
