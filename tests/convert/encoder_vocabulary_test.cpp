@@ -63,11 +63,11 @@ json bert() {
 
 json xlm_roberta() {
   json out;
-  out["model"] = {
-      {"type", "Unigram"},
-      {"unk_id", 3},
-      {"vocab",
-       {{"<s>", 0.0}, {"<pad>", 0.0}, {"</s>", 0.0}, {"<unk>", 0.0}, {"\u2581", -3.5}, {"a", -4.25}}}};
+  json vocab = json::array();
+  for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) vocab.push_back(json::array({token, 0.0}));
+  vocab.push_back(json::array({"\u2581", -3.5}));
+  vocab.push_back(json::array({"a", -4.25}));
+  out["model"] = {{"type", "Unigram"}, {"unk_id", 3}, {"vocab", vocab}};
   out["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "BAAAAAAAAAA="}};
   out["pre_tokenizer"] = {
       {"type", "Sequence"},

@@ -205,7 +205,8 @@ def compare(program, name, folder, reference, lines):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("folders", nargs="*", type=pathlib.Path)
     parser.add_argument("--corpus", action="append", default=[], type=pathlib.Path)
