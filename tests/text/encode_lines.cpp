@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the tokens of each line of the standard input, for hf_tokenizers.py: `encode_lines FOLDER [ROWS]`
-// converts the tokenizer of a model folder, writes it as GGUF in memory and reads it back. In a line \n, \r
-// and \\ are characters, and \p stands between the two texts of a pair.
+// Prints the tokens of each line of the standard input, for hf_tokenizers.py: `encode_lines FOLDER ROWS
+// [plain]` converts the tokenizer of a model folder, writes it as GGUF in memory and reads it back. In a line
+// \n, \r and \\ are characters, and \p stands between the two texts of a pair. Special tokens in a text are
+// found unless it is plain.
 
 #include "mica/gguf/reader.hpp"
 #include "mica/text/token_pair.hpp"
@@ -49,14 +50,14 @@ std::vector<std::string> texts_of(const std::string& line) {
   return texts;
 }
 
-int run(const std::string& folder, std::uint64_t n_vocab) {
+int run(const std::string& folder, std::uint64_t n_vocab, bool plain) {
   const text::AnyTokenizer tokenizer = tokenizer_of(folder, n_vocab);
   std::ios::sync_with_stdio(false);
   for (std::string line; std::getline(std::cin, line);) {
     const std::vector<std::string> texts = texts_of(line);
     const std::vector<TokenId> ids = texts.size() == 2
                                          ? text::encode_pair(tokenizer, texts[0], texts[1]).ids
-                                         : tokenizer.encode(texts[0], {.parse_special = true});
+                                         : tokenizer.encode(texts[0], {.parse_special = !plain});
     for (const TokenId id : ids) std::cout << id << ' ';
     std::cout << '\n';
   }
@@ -66,7 +67,8 @@ int run(const std::string& folder, std::uint64_t n_vocab) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  return run(argc > 1 ? argv[1] : ".", argc > 2 ? std::stoull(argv[2]) : 0);
+  if (argc < 3) return 2;
+  return run(argv[1], std::stoull(argv[2]), argc > 3);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

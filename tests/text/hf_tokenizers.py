@@ -4,13 +4,14 @@
     g++ -std=c++20 -O2 -Iinclude -DMICA_HAS_TEXT=1 tests/text/encode_lines.cpp -lpcre2-8 -o encode_lines
     python3 hf_tokenizers.py ./encode_lines [--corpus FILE]... [--lines N] [FOLDER]...
 
-Needs tokenizers and sentencepiece. Each FOLDER has a tokenizer.json; small vocabularies are trained besides, on
-the corpus and on made-up lines of many scripts: WordPiece with and without letter case and accents, and
+Needs tokenizers and sentencepiece. Each FOLDER has a tokenizer.json; small vocabularies are trained besides,
+on the corpus and on made-up lines of many scripts: WordPiece with and without letter case and accents, and
 Unigram with the charsmaps nmt_nfkc, nmt_nfkc_cf and none, in the form of XLM-RoBERTa (tokenizer.json, or
 sentencepiece.bpe.model) and of T5 (spiece.model). Prints the lines whose ids differ, and the counts.
 """
 
 import argparse
+import math
 import pathlib
 import random
 import subprocess
@@ -72,7 +73,8 @@ def train_wordpiece(folder, lines, **options):
     tokenizer.train_from_iterator(lines, trainers.WordPieceTrainer(
         vocab_size=8000, limit_alphabet=3000, special_tokens=names, show_progress=False))
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
@@ -80,9 +82,9 @@ def train_unigram(folder, lines, rule):
     """Returns the path of the SentencePiece model."""
     prefix = str(folder / "spm")
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([x.replace("\n", " ") for x in lines]), model_prefix=prefix, model_type="unigram",
-        vocab_size=16000, character_coverage=0.98, normalization_rule_name=rule, num_threads=1,
-        unk_id=0, bos_id=1, eos_id=2, pad_id=-1, minloglevel=2, hard_vocab_limit=False)
+        sentence_iterator=iter([x.replace("\n", " ") for x in lines]), model_prefix=prefix,
+        model_type="unigram", vocab_size=16000, character_coverage=0.98, normalization_rule_name=rule,
+        num_threads=1, unk_id=0, bos_id=1, eos_id=2, pad_id=-1, minloglevel=2, hard_vocab_limit=False)
     return pathlib.Path(prefix + ".model")
 
 
@@ -98,13 +100,15 @@ def write_xlm_roberta(folder, model):
     """tokenizer.json as Hugging Face makes it of XLM-RoBERTa's SentencePiece model."""
     spm = sentencepiece.SentencePieceProcessor(model_file=str(model))
     vocab = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
-    vocab += [(spm.id_to_piece(i), spm.get_score(i)) for i in range(3, spm.get_piece_size())] + [("<mask>", 0.0)]
+    vocab += [(spm.id_to_piece(i), spm.get_score(i)) for i in range(3, spm.get_piece_size())]
+    vocab.append(("<mask>", 0.0))
     tokenizer = tokenizers.Tokenizer(models.Unigram(vocab, unk_id=3))
     charsmap = charsmap_of(model)
     if charsmap:
         tokenizer.normalizer = normalizers.Precompiled(charsmap)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="\u2581", prepend_scheme="always")])
+        pre_tokenizers.WhitespaceSplit(),
+        pre_tokenizers.Metaspace(replacement="\u2581", prepend_scheme="always")])
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
     tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
@@ -112,23 +116,46 @@ def write_xlm_roberta(folder, model):
 
 
 class HuggingFace:
-    def __init__(self, folder):
+    """A tokenizer.json. Its Precompiled replaces a character and the marks on it by what the first character
+    alone is replaced by, so that marks are lost, and its Metaspace puts no space before a U+2581 of the text;
+    there, SentencePiece's model is right."""
+
+    special = True  # special tokens in texts are found
+    reason = "as SentencePiece has them"
+
+    def __init__(self, folder, truth=None, spaces_only=False):
         self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.size = self.tokenizer.get_vocab_size()
+        self.truth, self.spaces_only = truth, spaces_only
+
+    def text(self, text):
+        """Without a charsmap SentencePiece knows no white space but spaces, WhitespaceSplit does."""
+        return " ".join(text.split()) if self.spaces_only else text
 
     def ids(self, texts):
         return self.tokenizer.encode(*texts).ids
 
+    def explains(self, texts, wanted, found):
+        truth = self.truth and self.truth.ids(texts)
+        return truth is not None and (truth == found or self.truth.explains(texts, truth, found))
+
 
 class SentencePiece:
-    """T5: a text ends with </s>. XLM-RoBERTa: ids move by one, and special tokens are around."""
+    """T5: a text ends with </s>. XLM-RoBERTa: ids move by one, and special tokens are around. Sums of scores
+    are floats, so that of two nearly equal spellings the worse may win."""
+
+    special = False
+    reason = "better by their sum of scores in doubles"
 
     def __init__(self, model, fairseq):
         self.spm = sentencepiece.SentencePieceProcessor(model_file=str(model))
         self.fairseq = fairseq
         self.size = self.spm.get_piece_size() + (2 if fairseq else 0)
+
+    def text(self, text):
+        return text
 
     def ids(self, texts):
         eos = self.spm.eos_id()
@@ -138,32 +165,48 @@ class SentencePiece:
         out = [[3 if i == 0 else i + 1 for i in part] + [2] for part in parts]
         return [0] + out[0] + ([2] + out[1] if len(out) > 1 else [])
 
+    def explains(self, texts, wanted, found):
+        def total(ids):
+            return math.fsum(self.spm.get_score(i - self.fairseq) for i in ids if i > 3)
+
+        def spelled(ids):
+            return "".join(self.spm.id_to_piece(i - self.fairseq) for i in ids if i > 3)
+        return spelled(wanted) == spelled(found) and 0 <= total(found) - total(wanted) < 1e-3
+
 
 def escaped(text):
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def compare(program, name, folder, reference, lines):
-    texts = [[line] for line in lines] + [[a, b] for a, b in zip(lines[::50], lines[1::50])]
+    """Counts the texts whose ids differ and whose difference the reference does not explain."""
+    lines = [reference.text(line) for line in lines]
+    pairs = [line.replace("<", "(") for line in lines[::50]]  # special tokens in pairs stay text
+    texts = [[line] for line in lines] + [[a, b] for a, b in zip(pairs, pairs[1:])]
     given = "\n".join("\\p".join(escaped(t) for t in each) for each in texts) + "\n"
-    run = subprocess.run([program, str(folder), str(reference.size)], input=given.encode(), capture_output=True)
+    command = [program, str(folder), str(reference.size)] + ([] if reference.special else ["plain"])
+    run = subprocess.run(command, input=given.encode(), capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
     ours = [[int(i) for i in line.split()] for line in run.stdout.decode().splitlines()]
     assert len(ours) == len(texts)
-    different = 0
+    different = explained = 0
     for each, found in zip(texts, ours):
         wanted = reference.ids(each)
         if wanted == found:
             continue
         different += 1
-        if different <= 5:
+        if reference.explains(each, wanted, found):
+            explained += 1
+        elif different - explained <= 3:
             print(f"    {each!r}\n      wanted {wanted}\n      found  {found}")
-    print(f"{name}: {different} of {len(texts)} differ, {sum(map(len, ours))} tokens", flush=True)
-    return different
+    shown = f", {explained} of these are {reference.reason}" if explained else ""
+    print(f"{name}: {different} of {len(texts)} differ{shown}, {sum(map(len, ours))} tokens", flush=True)
+    return different - explained
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("folders", nargs="*", type=pathlib.Path)
     parser.add_argument("--corpus", action="append", default=[], type=pathlib.Path)
@@ -173,7 +216,7 @@ def main():
     rng = random.Random(7)
     lines = make_lines(args.corpus, args.lines, rng)
     training = rng.sample(lines, min(len(lines), 20000))
-    cases = [(folder.name, folder, HuggingFace(folder)) for folder in args.folders]
+    cases = [(str(folder), folder, HuggingFace(folder)) for folder in args.folders]
     with tempfile.TemporaryDirectory() as temporary:
         work = args.work or pathlib.Path(temporary)
 
@@ -194,13 +237,14 @@ def main():
                 train_unigram(trained, training, rule)
             json_folder = folder_of(f"unigram {rule} tokenizer.json")
             write_xlm_roberta(json_folder, model)
-            cases.append((json_folder.name, json_folder, HuggingFace(json_folder)))
+            cases.append((json_folder.name, json_folder,
+                          HuggingFace(json_folder, SentencePiece(model, True), rule == "identity")))
             for file in ["sentencepiece.bpe.model", "spiece.model"]:
                 folder = folder_of(f"unigram {rule} {file}")
                 (folder / file).write_bytes(model.read_bytes())
                 cases.append((folder.name, folder, SentencePiece(model, file != "spiece.model")))
-        total = sum(compare(args.program, name, folder, reference, lines) for name, folder, reference in cases)
-    print(f"{total} differences")
+        total = sum(compare(args.program, *case, lines) for case in cases)
+    print(f"{total} differences are not explained")
 
 
 main()

@@ -124,7 +124,8 @@ def main():
         entries.append(f"{{0x{first:X}, {last - first + 1}, {index}}}")
         bases += [f"0x{one[c]:X}" for c in range(first, last + 1)]
         index = len(bases)
-    out += table("Characters that decompose into one and marks, without the marks.", "BaseRun base_runs", entries)
+    out += table("Characters that decompose into one and marks, without the marks.",
+                 "BaseRun base_runs", entries)
     out += table("What base_runs refers to.", "std::uint32_t bases", bases)
     out += table("Characters that decompose into several, without marks. Hangul follows by arithmetic.",
                  "Several several",

@@ -109,4 +109,38 @@ TEST_CASE("a missing pre-tokenizer is said once, with the one that stands in") {
   CHECK(said.empty());
 }
 
+TEST_CASE("the keys of text encoders are read, and a Unigram without scores is refused") {
+  gguf::Writer bert = vocabulary("bert");
+  CHECK(refusal(bert).empty());  // needs neither scores nor merges
+  const auto read = [](const gguf::Writer& file) {
+    const std::vector<std::byte> bytes = file.bytes();
+    return vocabulary_from(gguf::parse(bytes, "toy").metadata());
+  };
+  CHECK(read(bert).lower_case());
+  CHECK(read(bert).strip_accents());
+  bert.set("tokenizer.ggml.normalizer.lowercase", false);
+  CHECK_FALSE(read(bert).lower_case());
+  CHECK_FALSE(read(bert).strip_accents());
+  bert.set("tokenizer.ggml.normalizer.strip_accents", true);
+  CHECK(read(bert).strip_accents());
+  bert.set("tokenizer.ggml.cls_token_id", std::uint32_t{1});
+  bert.set("tokenizer.ggml.seperator_token_id", std::uint32_t{2});
+  bert.set("tokenizer.ggml.mask_token_id", std::uint32_t{3});
+  CHECK(read(bert).special().bos == text::TokenId{1});
+  CHECK(read(bert).special().eos == text::TokenId{2});
+  CHECK(read(bert).special().mask == text::TokenId{3});
+  bert.set("tokenizer.ggml.seperator_token_id", std::uint32_t{4});
+  CHECK(refusal(bert).starts_with("tokenizer.ggml.seperator_token_id: found 4"));
+
+  gguf::Writer t5 = vocabulary("t5");
+  CHECK(refusal(t5).starts_with("key 'tokenizer.ggml.scores' is missing; "));
+  t5.set_array(scores, std::vector<float>{0, -1, -2, -3});
+  const std::vector<std::int8_t> charsmap = {4, 0, 0, 0, 0, 0, 0, 0};
+  t5.set_array("tokenizer.ggml.precompiled_charsmap", charsmap);
+  CHECK(read(t5).charsmap() == std::string(charsmap.begin(), charsmap.end()));
+  t5.set_array("tokenizer.ggml.precompiled_charsmap", std::vector<std::uint32_t>{4});
+  CHECK(refusal(t5) ==
+        "key 'tokenizer.ggml.precompiled_charsmap' is array of 1 u32; needed: an array of u8 or i8");
+}
+
 }  // namespace vocabulary_gguf_test

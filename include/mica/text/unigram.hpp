@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SentencePiece's Unigram as T5 and XLM-RoBERTa use it, and with the latter the multilingual embedding models:
-// of all ways to spell a text with tokens, the one with the highest sum of scores. Spaces are U+2581.
+// SentencePiece's Unigram as T5 and XLM-RoBERTa use it, and with the latter most multilingual embedding
+// models: of all ways to spell a text with tokens, the one with the highest sum of scores. Spaces are U+2581.
 #pragma once
 
 #include "mica/text/concept.hpp"

@@ -221,7 +221,7 @@ class Vocabulary {
     }
   }
 
-  /// BERT's files name CLS and SEP, or BOS and EOS, or both; the names of tokens stand in for what is missing.
+  /// BERT's files name CLS and SEP, BOS and EOS, or all; the names of tokens stand in for what is missing.
   void find_wordpiece_ids() {
     const auto first_of = [](std::optional<TokenId> a, std::optional<TokenId> b, TokenId named) {
       return a ? a : b ? b : named != no_token ? std::optional(named) : std::nullopt;

@@ -23,9 +23,10 @@ namespace mica::text {
 
 /// Immutable: for any number of threads.
 ///
-/// The normaliser is that of Hugging Face's tokenizers. Control characters and U+FFFD are dropped; white space
-/// ends a word; punctuation, ASCII's symbols and ideographs are words of one character. Where the vocabulary
-/// says so, characters are decomposed (NFD) and lose their accents (Mn), and letters become lower case.
+/// The normaliser is that of Hugging Face's tokenizers. Control characters and U+FFFD are dropped; white
+/// space ends a word; punctuation, ASCII's symbols and ideographs are words of one character. Where the
+/// vocabulary says so, characters are decomposed (NFD) and lose their accents (Mn), and letters become lower
+/// case.
 class WordPiece {
  public:
   static constexpr std::size_t max_word_characters = 100;  // a longer word is the unknown token

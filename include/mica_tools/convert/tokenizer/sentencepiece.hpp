@@ -113,22 +113,32 @@ namespace detail {
   return token;
 }
 
-/// Whether the trainer was Unigram. Raises ErrorCode::unsupported when it was neither that nor BPE, and for
-/// spaces behind their words.
-[[nodiscard]] inline bool is_unigram(std::string_view trainer, const std::string& file) {
-  std::uint64_t type = 1;
+/// Whether the trainer was Unigram; its special ids are then set. Raises ErrorCode::unsupported when it was
+/// neither that nor BPE, and for spaces behind their words.
+[[nodiscard]] inline bool is_unigram(std::string_view trainer, const std::string& file, VocabularyData& out) {
+  std::uint64_t type = 1, bos = 1, eos = 2, padding = ~std::uint64_t{0};
   bool space_behind = false;
   ProtobufReader reader(trainer, file);
   while (const auto field = reader.next()) {
     if (field->number == 3) type = field->whole;
     if (field->number == 24) space_behind = field->whole != 0;
+    if (field->number == 41) bos = field->whole;
+    if (field->number == 42) eos = field->whole;
+    if (field->number == 43) padding = field->whole;
   }
   constexpr std::string_view names[] = {"unknown", "Unigram", "BPE", "Word", "Char"};
   MICA_CHECK(type == 1 || type == 2, unsupported, file, ": a SentencePiece model of the kind ",
              type < 5 ? names[type] : names[0], "; supported: BPE, Unigram");
   MICA_CHECK(!space_behind, unsupported, file,
              ": tokens have the space of a word behind it; supported: before");
-  return type == 1;
+  if (type != 1) return false;
+  const auto known = [&](std::uint64_t id) {  // "none" is a negative number
+    return id < out.tokens.size() ? std::optional(id) : std::nullopt;
+  };
+  out.bos = known(bos);
+  out.eos = known(eos);
+  out.padding = known(padding);
+  return true;
 }
 
 /// What happens to characters and spaces: charsmap 2, add_dummy_prefix 3, remove_extra_whitespaces 4.
@@ -153,7 +163,7 @@ inline void read_normalizer(std::string_view bytes, const std::string& file, Voc
   out.scored = true;
   out.add_space_prefix = true;
   out.remove_extra_spaces = true;
-  bool trainer = false;
+  std::optional<std::string_view> trainer;
   ProtobufReader reader(bytes, path);
   while (const auto field = reader.next()) {
     if (!field->bytes) continue;
@@ -163,17 +173,18 @@ inline void read_normalizer(std::string_view bytes, const std::string& file, Voc
       out.tokens.push_back(detail::sentence_piece(*field->bytes, path));
       if (out.tokens.back().type == text::TokenType::unknown) out.unknown = out.tokens.size() - 1;
     } else if (field->number == 2) {
-      if (detail::is_unigram(*field->bytes, path)) out.model = "t5";
-      trainer = true;
+      trainer = *field->bytes;
     } else if (field->number == 3) {
       detail::read_normalizer(*field->bytes, path, out);
     }
   }
-  if (out.model != "t5") {  // Spm has neither
+  MICA_CHECK(trainer && !out.tokens.empty(), file, path, ": is no SentencePiece model");
+  if (detail::is_unigram(*trainer, path, out)) {
+    out.model = "t5";
+  } else {  // Spm has neither
     out.charsmap.clear();
     out.remove_extra_spaces.reset();
   }
-  MICA_CHECK(trainer && !out.tokens.empty(), file, path, ": is no SentencePiece model");
   if (out.tokens.size() > n_vocab) {
     out.notes.push_back(join("tokens from ", n_vocab, " on are left out: the embedding has no more rows"));
     out.tokens.resize(static_cast<std::size_t>(n_vocab));
@@ -181,8 +192,8 @@ inline void read_normalizer(std::string_view bytes, const std::string& file, Voc
   return out;
 }
 
-/// Gives the tokens of XLM-RoBERTa's sentencepiece.bpe.model the ids that its models have: <s>, <pad>, </s> and
-/// <unk> come first, the others one later, and <mask> last.
+/// Gives the tokens of XLM-RoBERTa's sentencepiece.bpe.model the ids that its models have: <s>, <pad>, </s>
+/// and <unk> come first, the others one later, and <mask> last.
 inline void place_fairseq_tokens(std::uint64_t n_vocab, VocabularyData& out) {
   if (out.tokens.size() > 3) out.tokens.erase(out.tokens.begin(), out.tokens.begin() + 3);
   using text::TokenType;

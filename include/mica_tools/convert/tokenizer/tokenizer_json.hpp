@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabularies of tokenizer.json: byte-level BPE, BPE in the manner of SentencePiece, which falls back to bytes
-// and writes a space as U+2581, WordPiece and Unigram. Others are refused by name.
+// Vocabularies of tokenizer.json: byte-level BPE, BPE in the manner of SentencePiece, which falls back to
+// bytes and writes a space as U+2581, WordPiece and Unigram. Others are refused by name.
 #pragma once
 
 #include "mica_tools/convert/tokenizer/post_processor.hpp"
