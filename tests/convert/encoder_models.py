@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes encoder_models.json: tiny models of every family that embeds texts, as Hugging Face folders have them,
-and their embeddings or scores by a reference in float64.
+"""Makes encoder_models.json: tiny models of every family that embeds texts, as Hugging Face folders have
+them, and their embeddings or scores by a reference in float64.
 
     python3 encoder_models.py [FOLDER]      needs numpy, and safetensors where FOLDER keeps the models
 
@@ -18,6 +18,7 @@ import sys
 import numpy as np
 
 SHOWN = 16
+FIRST_TEXT = 10  # the place of the token that ends it in the pair
 VOCABULARY = 300
 
 
@@ -96,15 +97,18 @@ class Reference:
     def get(self, name):
         return self.w[self.prefix + name]
 
+    def bias(self, name):
+        return self.get(name) if self.has(name) else 0
+
     def linear(self, x, name):
-        return x @ self.get(name + ".weight").T + (self.get(name + ".bias") if self.has(name + ".bias") else 0)
+        return x @ self.get(name + ".weight").T + self.bias(name + ".bias")
 
     def layer_norm(self, x, name):
         x = x - x.mean(-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps)
         old = self.has(name + ".gamma")
-        bias = name + (".beta" if old else ".bias")
-        return x * self.get(name + (".gamma" if old else ".weight")) + (self.get(bias) if self.has(bias) else 0)
+        weight, bias = (".gamma", ".beta") if old else (".weight", ".bias")
+        return x * self.get(name + weight) + self.bias(name + bias)
 
     def rms_norm(self, x, name, plus=0.0):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * (self.get(name + ".weight") + plus)
@@ -155,7 +159,8 @@ def bert_states(r, tokens, types=None):
 
 def nomic_states(r, tokens):
     c, heads = r.c, r.c["n_head"]
-    x = r.get("embeddings.word_embeddings.weight")[tokens] + r.get("embeddings.token_type_embeddings.weight")[0]
+    x = r.get("embeddings.word_embeddings.weight")[tokens]
+    x = x + r.get("embeddings.token_type_embeddings.weight")[0]
     x = r.layer_norm(x, "emb_ln")
     for i in range(c["n_layer"]):
         p = f"encoder.layers.{i}."
@@ -175,7 +180,8 @@ def modern_bert_states(r, tokens):
         p = f"layers.{i}."
         full = i % c["global_attn_every_n_layers"] == 0
         y = x if i == 0 else r.layer_norm(x, p + "attn_norm")
-        q, k, v = [r.heads(t, c["num_attention_heads"]) for t in np.split(r.linear(y, p + "attn.Wqkv"), 3, -1)]
+        fused = np.split(r.linear(y, p + "attn.Wqkv"), 3, -1)
+        q, k, v = [r.heads(t, c["num_attention_heads"]) for t in fused]
         base = c["global_rope_theta"] if full else c["local_rope_theta"]
         mask = 0.0 if full else r.window(n, c["local_attention"] // 2)
         x = x + r.linear(r.attend(rotated(q, base), rotated(k, base), v, mask), p + "attn.Wo")
@@ -231,10 +237,10 @@ STATES = {"bert": bert_states, "xlm-roberta": bert_states, "roberta": bert_state
           "modernbert": modern_bert_states, "gemma3_text": gemma_states, "qwen3": qwen3_states}
 
 
-def row_of(model, tensors, tokens):
-    """The embedding, of length 1, or the scores."""
+def row_of(model, tensors, tokens, types=None):
+    """The embedding, of length 1, or the scores. types: of the tokens of a pair, for BERT."""
     r = Reference(model["config"], tensors)
-    states = STATES[model["config"]["model_type"]](r, tokens)
+    states = STATES[model["config"]["model_type"]](r, tokens, *([types] if types else []))
     first, mean, last = states[0], states.mean(0), states[-1]
     if model["answers"]:
         r.prefix = ""
@@ -251,7 +257,8 @@ def row_of(model, tensors, tokens):
     if architecture.startswith("ModernBertForSequence"):
         return r.linear(r.layer_norm(gelu(r.linear(mean, "head.dense")), "head.norm"), "classifier")
     pooling = model["files"]["1_Pooling/config.json"]
-    row = mean if pooling["pooling_mode_mean_tokens"] else last if pooling["pooling_mode_lasttoken"] else first
+    row = (mean if pooling["pooling_mode_mean_tokens"] else
+           last if pooling["pooling_mode_lasttoken"] else first)
     for folder in ("2_Dense", "3_Dense"):
         if folder + ".linear.weight" in tensors:
             row = row @ r.get(folder + ".linear.weight").T
@@ -347,8 +354,8 @@ BASE = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_atte
             vocab_size=VOCABULARY)
 BERT = dict(BASE, model_type="bert", hidden_act="gelu", layer_norm_eps=1e-12, max_position_embeddings=128,
             type_vocab_size=2, pad_token_id=0, position_embedding_type="absolute")
-XLM = dict(BERT, model_type="xlm-roberta", layer_norm_eps=1e-5, max_position_embeddings=130, type_vocab_size=1,
-           pad_token_id=1)
+XLM = dict(BERT, model_type="xlm-roberta", layer_norm_eps=1e-5, max_position_embeddings=130,
+           type_vocab_size=1, pad_token_id=1)
 NOMIC = dict(model_type="nomic_bert", n_embd=64, n_layer=2, n_head=4, n_inner=128, n_positions=8192,
              max_trained_positions=2048, layer_norm_epsilon=1e-12, rotary_emb_base=1000,
              rotary_emb_fraction=1.0, rotary_emb_interleaved=False, activation_function="swiglu",
@@ -373,32 +380,28 @@ def models():
     classifies = lambda c, kind, labels: dict(c, architectures=[kind + "ForSequenceClassification"],
                                               id2label={str(i): f"LABEL_{i}" for i in range(labels)})
     yield "bert", 24, BERT, bert_tensors(BERT), files("mean_tokens"), []
-    old = dict(bert_tensors(BERT, "bert.", "gamma", "beta"), **biased("bert.pooler.dense", 64, 64),
-               **{"cls.predictions.bias": [VOCABULARY]})
-    yield "bert-old", 24, BERT, old, files("cls_token"), []
-    yield "bert-reranker", 24, classifies(BERT, "Bert", 1), dict(
-        bert_tensors(BERT, "bert."), **biased("bert.pooler.dense", 64, 64), **biased("classifier", 1, 64)), {}, []
+    old = bert_tensors(BERT, "bert.", "gamma", "beta") | biased("bert.pooler.dense", 64, 64)
+    yield "bert-old", 24, BERT, old | {"cls.predictions.bias": [VOCABULARY]}, files("cls_token"), []
+    head = biased("bert.pooler.dense", 64, 64) | biased("classifier", 1, 64)
+    yield "bert-reranker", 24, classifies(BERT, "Bert", 1), bert_tensors(BERT, "bert.") | head, {}, []
     yield "xlm-roberta", 24, XLM, bert_tensors(XLM), files("cls_token"), []
-    yield "xlm-roberta-reranker", 24, classifies(XLM, "XLMRoberta", 3), dict(
-        bert_tensors(XLM, "roberta."), **biased("classifier.dense", 64, 64),
-        **biased("classifier.out_proj", 3, 64)), {}, []
+    head = biased("classifier.dense", 64, 64) | biased("classifier.out_proj", 3, 64)
+    yield ("xlm-roberta-reranker", 24, classifies(XLM, "XLMRoberta", 3), bert_tensors(XLM, "roberta.") | head,
+           {}, [])
     yield "nomic", 24, NOMIC, nomic_tensors(NOMIC), files("mean_tokens"), []
     yield "jina", 80, JINA, bert_tensors(JINA), files("mean_tokens"), []
     yield "modernbert", 200, MODERN, modern_bert_tensors(MODERN), files("cls_token"), []
-    yield "modernbert-reranker", 200, dict(
-        classifies(MODERN, "ModernBert", 1), classifier_pooling="mean"), dict(
-        modern_bert_tensors(MODERN, "model."), **biased("classifier", 1, 64),
-        **{"head.dense.weight": [64, 64], "head.norm.weight": [64]}), {}, []
-    yield "embeddinggemma", 600, GEMMA, dict(
-        decoder_tensors(GEMMA, "", SANDWICH),
-        **{"2_Dense.linear.weight": [128, 64], "3_Dense.linear.weight": [64, 128]}), files(
-        "mean_tokens", [(64, 128), (128, 64)]), []
+    head = biased("classifier", 1, 64) | {"head.dense.weight": [64, 64], "head.norm.weight": [64]}
+    yield ("modernbert-reranker", 200, dict(classifies(MODERN, "ModernBert", 1), classifier_pooling="mean"),
+           modern_bert_tensors(MODERN, "model.") | head, {}, [])
+    dense = {"2_Dense.linear.weight": [128, 64], "3_Dense.linear.weight": [64, 128]}
+    yield ("embeddinggemma", 600, GEMMA, decoder_tensors(GEMMA, "", SANDWICH) | dense,
+           files("mean_tokens", [(64, 128), (128, 64)]), [])
     yield "qwen3-embedding", 24, QWEN, decoder_tensors(QWEN), files("lasttoken"), []
-    yield "qwen3-reranker", 24, QWEN, decoder_tensors(QWEN, "model."), {"README.md": "# Qwen3-Reranker-0.6B"}, [
-        12, 13]
-    untied = dict(QWEN, tie_word_embeddings=False)
-    yield "qwen3-reranker-untied", 24, untied, dict(decoder_tensors(QWEN, "model."), **{
-        "lm_head.weight": [VOCABULARY, 64]}), {"README.md": "# Qwen3-Reranker-8B"}, [12, 13]
+    answers, tensors = [12, 13], decoder_tensors(QWEN, "model.")
+    yield "qwen3-reranker", 24, QWEN, tensors, {"README.md": "# Qwen3-Reranker-0.6B"}, answers
+    yield ("qwen3-reranker-untied", 24, dict(QWEN, tie_word_embeddings=False),
+           tensors | {"lm_head.weight": [VOCABULARY, 64]}, {"README.md": "# Qwen3-Reranker-8B"}, answers)
 
 
 def shown_tensors(tensors):
@@ -436,6 +439,9 @@ def main():
             keep(pathlib.Path(sys.argv[1]) / name, model, tensors)
             np.savetxt(pathlib.Path(sys.argv[1]) / name / "row.txt", row)
         model["row"] = [round(float(x), 8) for x in row[:SHOWN]]
+        if name == "bert":
+            pair = row_of(model, tensors, ids(tokens), [int(i > FIRST_TEXT) for i in range(tokens)])
+            model["pair"] = [round(float(x), 8) for x in pair[:SHOWN]]
         rows = ",\n  ".join(json.dumps(each) for each in shown_tensors(shapes))
         fields = ",\n ".join(f'"{key}": {json.dumps(value)}' for key, value in model.items())
         texts.append(f'"{name}": {{{fields},\n "tensors": [\n  {rows}]}}')

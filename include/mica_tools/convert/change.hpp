@@ -137,7 +137,8 @@ inline void append_part(const DeltaHeads& heads, std::uint64_t first, std::uint6
 
 }  // namespace detail
 
-/// The row of learned positions that the first token of a text has, where they are numbered from the padding on.
+/// The row of learned positions that the first token of a text has, where they are numbered from the padding
+/// on.
 [[nodiscard]] inline std::uint64_t first_position(const Config& config) {
   return config.has("pad_token_id") ? config.count("pad_token_id") + 1 : 0;
 }

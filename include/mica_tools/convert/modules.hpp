@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of an embedder behind its layers, as sentence-transformers saves them: modules.json lists folders,
-// each of which has a config.json.
+// The parts of an embedder behind its layers, as sentence-transformers saves them: modules.json lists
+// folders, each of which has a config.json.
 //
 //   modules.json     [{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, ...]
 //   1_Pooling/       which states become the row of a text

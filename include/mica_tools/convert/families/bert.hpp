@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BERT and the text encoders that differ from it in positions and gates: RoBERTa and XLM-RoBERTa (learned
-// positions that begin behind the padding), nomic-embed-text (rope, SwiGLU), jina-embeddings 2 (ALiBi, GEGLU).
-// Rerankers keep their classifier: its dense layer becomes cls, its output cls.output.
+// positions that begin behind the padding), nomic-embed-text (rope, SwiGLU), jina-embeddings 2 (ALiBi,
+// GEGLU). Rerankers keep their classifier: its dense layer becomes cls, its output cls.output.
 #pragma once
 
 #include "mica_tools/convert/families/tables.hpp"

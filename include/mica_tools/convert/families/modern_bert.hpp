@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModernBERT: fused projections, and two layers in three with a window and a rope of their own. Rerankers keep
-// their head: its dense layer becomes cls, its norm cls.norm, the classifier cls.output.
+// ModernBERT: fused projections, and two layers in three with a window and a rope of their own. Rerankers
+// keep their head: its dense layer becomes cls, its norm cls.norm, the classifier cls.output.
 #pragma once
 
 #include "mica_tools/convert/families/bert.hpp"
