@@ -31,8 +31,8 @@ TEST_CASE("every shape has as many weights as the model that it is named after")
       {"gemma3-27b", 27009002240},    {"gpt-oss-20b", 20914757184},   {"gpt-oss-120b", 116829156672},
       {"nomic-embed-1.5", 136731648}, {"modernbert-base", 149014272}, {"qwen3-embedding-0.6b", 595776512},
   };
-  // Those of the published files, without poolers, the two positions that no token of bge-m3 has, and with the
-  // matrices behind EmbeddingGemma's pooling.
+  // Those of the published files, without poolers and the two positions that no token of bge-m3 has, and with
+  // the matrices behind EmbeddingGemma's pooling.
   constexpr std::pair<std::string_view, std::uint64_t> counted[] = {
       {"minilm-l6", 22713216 - 147840},     {"bge-small", 33360000 - 147840},
       {"bge-base", 109482240 - 590592},     {"bge-m3", 567754752 - 1049600 - 2048},

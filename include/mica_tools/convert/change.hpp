@@ -28,7 +28,7 @@ enum class Order : std::uint8_t {
   qkv_value_heads,  ///< the same behind queries and keys
   grouped_qkv,      ///< delta net: q, k, v out of (q, k, v, z) for each key head
   grouped_z,        ///< the z of it
-  behind_padding,   ///< of learned positions: those behind the padding, whose number is pad_token_id
+  behind_padding,   ///< of learned positions: all behind row pad_token_id, which belongs to padding
 };
 
 /// The function of each value.

@@ -48,7 +48,7 @@ struct FamilyInput {
   const Config& config;                     ///< all keys
   const Sizes& sizes;                       ///< those that all families have
   const Rope& rope;                         ///< of the layers without a window
-  const Modules& modules;                   ///< what stands behind the layers of an embedder
+  const Modules& modules;                   ///< of an embedder: pooling, dense layers
   std::vector<std::uint32_t> answers = {};  ///< tokens whose logits are a reranker's scores; empty: none
 };
 

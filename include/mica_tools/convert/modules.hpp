@@ -67,8 +67,8 @@ namespace detail {
 }  // namespace detail
 
 /// Reads modules.json and the configs that it names; nothing where there is no such file. Raises
-/// ErrorCode::unsupported for another pooling or a dense layer with more than a matrix, file for what is
-/// damaged.
+/// ErrorCode::unsupported for another pooling or a dense layer with more than a matrix, file for a damaged
+/// file.
 [[nodiscard]] inline Modules read_modules(const std::string& folder) {
   Modules out;
   const std::string file = io::folder_file(folder, "modules.json");

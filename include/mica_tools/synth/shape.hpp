@@ -257,7 +257,7 @@ class TensorList {
     add(tensor_names::layer(i, "ffn_down"), {ff, shape.width});
     if (family.down_bias) add(tensor_names::layer_bias(i, "ffn_down"), {shape.width});
   }
-  /// What stands before the layers, beside the embedding.
+  /// The tensors before the layers, without the token embedding.
   void add_input(const Shape& shape) {
     const FamilyTensors family = family_of(shape);
     if (family.positions) add(std::string(tensor_names::position_embd), {shape.width, shape.n_ctx_train});

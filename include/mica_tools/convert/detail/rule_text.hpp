@@ -23,7 +23,7 @@ namespace mica::convert::detail {
 /// The maximum of heads for multi-token prediction: models have one to three.
 inline constexpr std::uint64_t max_mtp_layers = 16;
 
-/// The length of what stands before a layer's part, its number included; 0 where there is no layer.
+/// The length of a pattern's beginning that names a layer, "encoder.layer.#"; 0 where there is none.
 [[nodiscard]] inline std::size_t layer_prefix(std::string_view pattern) noexcept {
   for (const std::string_view prefix : {"layers.#", "encoder.layer.#", "encoder.layers.#"}) {
     if (pattern.starts_with(prefix)) return prefix.size();

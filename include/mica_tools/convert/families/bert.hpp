@@ -243,7 +243,7 @@ inline void write_jina_keys(const FamilyInput& in, Keys& keys) {
 
 }  // namespace detail
 
-/// A BERT by its type, told apart by its positions.
+/// Its `model_type` is that of BERT; its `position_embedding_type` is alibi.
 inline constexpr Family jina_bert_v2 = {.arch = "jina-bert-v2",
                                         .model_types = "bert",
                                         .tables = detail::jina_tables,
