@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -101,7 +102,8 @@ inline nlohmann::json small_tokenizer() {
 class HfFolder {
  public:
   nlohmann::json config, tokenizer = small_tokenizer(), tokenizer_config;
-  StoredTensors tensors;
+  StoredTensors tensors;                      // "2_Dense.linear.weight" is in the folder 2_Dense
+  std::map<std::string, std::string> others;  // texts of more files, by name: "1_Pooling/config.json"
 
   /// Writes everything; the weights in one file.
   std::string write() const {
@@ -109,7 +111,20 @@ class HfFolder {
     if (!tokenizer.is_null()) write_text(folder_.path("tokenizer.json"), tokenizer.dump());
     if (!tokenizer_config.is_null())
       write_text(folder_.path("tokenizer_config.json"), tokenizer_config.dump());
-    write_safetensors(folder_.path("model.safetensors"), tensors);
+    std::map<std::string, StoredTensors> parts{{"", {}}};
+    for (const auto& [name, tensor] : tensors) {
+      const std::size_t end = name.find("_Dense.");
+      const std::string part = end == name.npos ? "" : name.substr(0, end + 6);
+      parts[part][part.empty() ? name : name.substr(end + 7)] = tensor;
+    }
+    for (const auto& [part, own] : parts) {
+      std::filesystem::create_directories(folder_.path(part));
+      write_safetensors(folder_.path(part.empty() ? "model.safetensors" : part + "/model.safetensors"), own);
+    }
+    for (const auto& [name, text] : others) {
+      std::filesystem::create_directories(std::filesystem::path(folder_.path(name)).parent_path());
+      write_text(folder_.path(name), text);
+    }
     return folder_.path("");
   }
   [[nodiscard]] std::string path(const std::string& name) const { return folder_.path(name); }

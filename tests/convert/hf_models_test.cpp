@@ -4,6 +4,7 @@
 // find its place, and the converted model must give the logits of the original.
 
 #include "convert/hf_folder.hpp"
+#include "convert/model_values.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/kernel/scalar.hpp"
@@ -22,40 +23,6 @@ namespace {
 
 using nlohmann::json;
 using Model = Transformer<arch::AnyOf<arch::All>, WithKvElement<format::F32>, WithKernels<kernel::Scalar>>;
-
-/// The formula of hf_models.py.
-StoredTensor values_of(const std::string& name, const std::vector<std::uint64_t>& shape) {
-  std::uint32_t seed = 2166136261;
-  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 16777619;
-  std::vector<float> values(product(shape));
-  const bool vector = shape.size() == 1;
-  const int half = static_cast<int>(std::log2(shape.back())) / 2;
-  const float width = vector                                   ? 0.25F
-                      : name.find("embed_tokens") != name.npos ? 2.0F
-                                                               : std::ldexp(1.0F, 2 - half);
-  const float middle = vector && name.find("norm") != name.npos ? 1.0F : 0.0F;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761U + seed;
-    h = (h ^ h >> 15) * 2246822519U;
-    h = (h ^ h >> 13) * 3266489917U;
-    values[i] = (static_cast<float>(h >> 8) * 0x1p-24F - 0.5F) * width + middle;
-  }
-  return stored("F32", shape, values);
-}
-
-/// [pattern, shape], or [pattern, shape, layers].
-void add_tensors(const json& rows, HfFolder& folder) {
-  for (const json& row : rows) {
-    const auto pattern = row[0].get<std::string>();
-    const auto shape = row[1].get<std::vector<std::uint64_t>>();
-    if (row.size() == 2) folder.tensors[pattern] = values_of(pattern, shape);
-    for (std::size_t i = 0; row.size() == 3 && i < row[2].size(); ++i) {
-      std::string name = pattern;
-      name.replace(name.find('#'), 1, std::to_string(row[2][i].get<int>()));
-      folder.tensors[name] = values_of(name, shape);
-    }
-  }
-}
 
 /// Logits after the last of 24 tokens. The context is one in which Phi-3 takes its short factors.
 std::vector<float> last_logits(const std::string& path) {

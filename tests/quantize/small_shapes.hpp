@@ -35,6 +35,21 @@ inline arch::Shape small_shape(std::string_view arch) {
   return shape;
 }
 
+/// The same of a family that embeds texts.
+inline arch::Shape small_encoder(std::string_view arch) {
+  arch::Shape shape = small_shape(arch);
+  shape.tied = true;
+  shape.pooling = arch::PoolingKey::mean;
+  if (arch == "modern-bert") shape.window = 16;
+  if (arch.starts_with("gemma")) {
+    shape.dense_width = 96;
+    return shape;
+  }
+  shape.kv_heads = shape.heads;
+  shape.types = arch == "modern-bert" ? 0 : 2;
+  return shape;
+}
+
 inline arch::Shape small_mixture(std::string_view arch) {
   arch::Shape shape = small_shape(arch);
   shape.experts = 8;

@@ -43,9 +43,13 @@ namespace mica::arch {
   if (const gguf::TensorInfo* const types = document.find(tensor_names::token_types)) {
     input.types = static_cast<std::size_t>(types->rows());
   }
-  // The key is misspelled in all files.
-  input.separator = static_cast<TokenId>(
-      document.metadata().get<std::uint64_t>("tokenizer.ggml.seperator_token_id").value_or(input.separator));
+  // The key is misspelled in all files. Other tokenizers than WordPiece give all tokens of a pair the first
+  // type.
+  if (document.metadata().get<std::string_view>("tokenizer.ggml.model") == "bert") {
+    input.separator = static_cast<TokenId>(document.metadata()
+                                               .get<std::uint64_t>("tokenizer.ggml.seperator_token_id")
+                                               .value_or(input.separator));
+  }
   config.begin.add<block::EncoderInput>(input);
   config.begin.add<block::ResidualNorm>({.norm = "token_embd_norm"});
   for (Layer& layer : config.layers) {

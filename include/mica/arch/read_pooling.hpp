@@ -30,10 +30,12 @@ inline void add_dense(const gguf::Document& document, Config& config, std::strin
 }
 
 /// How the file pools. Ranking pools as `ranked` says, and goes through the classifier: its dense layer `cls`
-/// with this activation, and `cls.output`.
+/// with this activation, and `cls.output`. A file with the latter ranks if it does not say how it pools:
+/// those of llama.cpp's converter leave the key out.
 inline void read_pooling(const KeyReader& keys, Config& config, Pooling ranked,
                          Activation activation = Activation::tanh) {
-  switch (static_cast<PoolingKey>(keys.count_or("pooling_type", 0, 4, 0))) {
+  const bool classifies = keys.document().find("cls.output.weight") != nullptr;
+  switch (static_cast<PoolingKey>(keys.count_or("pooling_type", 0, 4, classifies ? 4 : 0))) {
     case PoolingKey::none:
       return;
     case PoolingKey::mean:

@@ -16,7 +16,7 @@ template <class T>
 class MatrixView {
  public:
   constexpr MatrixView() noexcept = default;
-  /// stride: elements from a row to the next, at least cols; as many as cols by default.
+  /// stride: elements from a row to the next, at least cols, which is the default; 0: all rows are one.
   constexpr MatrixView(T* data, std::size_t rows, std::size_t cols, std::size_t stride) noexcept
       : data_(data), rows_(rows), cols_(cols), stride_(stride) {}
   constexpr MatrixView(T* data, std::size_t rows, std::size_t cols) noexcept

@@ -59,11 +59,10 @@ void project_slice(const kernel::Input& x, const Product<List>& product, std::si
     }
     K::template matmul<F>(kernel::MatmulArgs<F>{w, in, product.y, begin, end, product.add});
   });
-  if (product.bias == nullptr) return;
-  for (std::size_t t = 0; t < product.y.rows(); ++t) {
-    float* const y = product.y[t].data();
-    for (std::size_t r = begin; r < end; ++r) y[r] += product.bias[r];
-  }
+  if (product.bias == nullptr || begin >= end) return;
+  const std::size_t n = product.y.rows(), count = end - begin;
+  const MatrixView<const float> bias(product.bias + begin, n, count, 0);  // the same row for every token
+  K::add(kernel::AddArgs{bias, product.y.cols(begin, count), 1, 0, n});
 }
 
 /// Computes products that share the input x (n, k); at most 8 of them.

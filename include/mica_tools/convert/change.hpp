@@ -28,6 +28,7 @@ enum class Order : std::uint8_t {
   qkv_value_heads,  ///< the same behind queries and keys
   grouped_qkv,      ///< delta net: q, k, v out of (q, k, v, z) for each key head
   grouped_z,        ///< the z of it
+  behind_padding,   ///< of learned positions: all behind row pad_token_id, which belongs to padding
 };
 
 /// The function of each value.
@@ -136,6 +137,12 @@ inline void append_part(const DeltaHeads& heads, std::uint64_t first, std::uint6
 
 }  // namespace detail
 
+/// The row of learned positions that the first token of a text has, where they are numbered from the padding
+/// on.
+[[nodiscard]] inline std::uint64_t first_position(const Config& config) {
+  return config.has("pad_token_id") ? config.count("pad_token_id") + 1 : 0;
+}
+
 /// The source index of each target index, among n; empty for Order::all. `where` begins an error text.
 /// Raises ErrorCode::file when n is not what the order needs.
 [[nodiscard]] inline std::vector<std::uint32_t> indices(Order order, std::uint64_t n, const Config& config,
@@ -156,6 +163,11 @@ inline void append_part(const DeltaHeads& heads, std::uint64_t first, std::uint6
     case Order::second_half:
       need_multiple(2);
       return order == Order::first_half ? detail::every(0, n / 2, 1) : detail::every(n / 2, n, 1);
+    case Order::behind_padding: {
+      const std::uint64_t first = first_position(config);
+      if (n <= first) detail::refuse_count(n, "more than ", first, where);
+      return detail::every(first, n, 1);
+    }
     case Order::even:
     case Order::odd:
       need_multiple(2);

@@ -81,6 +81,11 @@ class Checkpoint {
     return out;
   }
 
+  /// Adds the tensors of a file in a folder below, "2_Dense", as "2_Dense.linear.weight". Raises as open().
+  void add_below(const std::string& folder, const std::string& below) {
+    add(io::folder_file(folder, join(below, "/model.safetensors")), join(below, "."));
+  }
+
   /// A tensor and the file that has it.
   struct Entry {
     const Safetensors* file;   // lives in the checkpoint
@@ -100,11 +105,11 @@ class Checkpoint {
   [[nodiscard]] std::size_t files() const noexcept { return files_.size(); }
 
  private:
-  void add(const std::string& path) {
+  void add(const std::string& path, const std::string& prefix = {}) {
     files_.push_back(std::make_unique<Safetensors>(Safetensors::open(path)));
     const Safetensors& file = *files_.back();
     for (const Safetensor& tensor : file.tensors()) {
-      const auto [at, fresh] = entries_.emplace(tensor.name, Entry{&file, &tensor});
+      const auto [at, fresh] = entries_.emplace(prefix + tensor.name, Entry{&file, &tensor});
       MICA_CHECK(fresh, file, path, ": tensor '", escaped(tensor.name), "' is also in ",
                  at->second.file->path());
     }

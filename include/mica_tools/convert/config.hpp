@@ -8,12 +8,19 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mica::convert {
+
+/// A key that all families have, and its name in the config.json of one family.
+struct KeyName {
+  std::string_view usual;  ///< as the getters are called
+  std::string_view own;    ///< read where the usual one is missing
+};
 
 /// The numbers of a model. Getters raise ErrorCode::file for a value of another kind or out of range, naming
 /// the key.
@@ -40,11 +47,11 @@ class Config {
     return out;
   }
 
+  /// The names of keys in this family. They outlive the config.
+  void set_names(std::span<const KeyName> names) noexcept { names_ = names; }
+
   /// The value of a key; null when it is missing or null. And whether there is one.
-  [[nodiscard]] const Json* find(std::string_view key) const {
-    const Json* const inner = find_member(find_member(*json_, "text_config"), key);
-    return inner != nullptr ? inner : find_member(*json_, key);
-  }
+  [[nodiscard]] const Json* find(std::string_view key) const { return find_spelled(spelled(key)); }
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
 
   /// A whole number from 0 to max_count; required, or `otherwise` when the key is missing.
@@ -114,9 +121,22 @@ class Config {
                shown(value), "; needed: a finite number");
     return value.get<double>();
   }
-  [[nodiscard]] std::string where(std::string_view key) const { return join(path_, ": key '", key, "'"); }
+  [[nodiscard]] std::string where(std::string_view key) const {
+    return join(path_, ": key '", spelled(key), "'");
+  }
 
  private:
+  [[nodiscard]] const Json* find_spelled(std::string_view key) const {
+    const Json* const inner = find_member(find_member(*json_, "text_config"), key);
+    return inner != nullptr ? inner : find_member(*json_, key);
+  }
+  /// The name under which config.json has a key.
+  [[nodiscard]] std::string_view spelled(std::string_view key) const {
+    for (const KeyName& name : names_) {
+      if (name.usual == key && find_spelled(key) == nullptr) return name.own;
+    }
+    return key;
+  }
   [[nodiscard]] const Json& required(std::string_view key) const {
     const Json* const found = find(key);
     MICA_CHECK(found != nullptr, file, where(key), " is missing");
@@ -135,7 +155,18 @@ class Config {
 
   KeptJson json_;
   std::string path_;
+  std::span<const KeyName> names_ = {};
 };
+
+/// Whether a name among `architectures` ends with this, as "ForSequenceClassification".
+[[nodiscard]] inline bool has_architecture(const Config& config, std::string_view end) {
+  const Json* const names = config.find("architectures");
+  if (names == nullptr || !names->is_array()) return false;
+  for (const Json& name : *names) {
+    if (name.is_string() && name.get<std::string>().ends_with(end)) return true;
+  }
+  return false;
+}
 
 /// Defaults of a family for missing keys of config.json; 0 means that the key is required.
 struct Defaults {

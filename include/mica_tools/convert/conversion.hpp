@@ -4,11 +4,14 @@
 // written tensor by tensor. Include it in one .cpp of a program; it brings nlohmann/json.
 #pragma once
 
+#include "mica/arch/read_pooling.hpp"
+#include "mica/arch/tensor_names.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/io/folder_file.hpp"
 #include "mica_tools/convert/checkpoint.hpp"
 #include "mica_tools/convert/config.hpp"
 #include "mica_tools/convert/families.hpp"
+#include "mica_tools/convert/modules.hpp"
 #include "mica_tools/convert/plan_tensors.hpp"
 #include "mica_tools/convert/tensor_bytes.hpp"
 #include "mica_tools/convert/tokenizer/read_vocabulary.hpp"
@@ -58,18 +61,44 @@ inline void refuse_quantized(const Config& config) {
   return layers;
 }
 
+/// Whether a tensor of the checkpoint becomes the embedding.
+[[nodiscard]] inline bool is_embedding(const Family& family, std::string_view pattern) {
+  for (const std::span<const TensorRule> table : family.tables) {
+    for (const TensorRule& rule : table) {
+      if (rule.from == pattern && rule.to == "token_embd.weight") return true;
+    }
+  }
+  return false;
+}
+
+/// Whether a folder says of itself that it is a reranker of Qwen 3: a model for texts has the same config.
+[[nodiscard]] inline bool is_qwen3_reranker(const std::string& folder) {
+  const std::string file = io::folder_file(folder, "README.md");
+  return io::exists(file) && read_text(file).find("# Qwen3-Reranker") != std::string::npos;
+}
+
+/// The question of a reranker of Qwen 3 as its model card has it, with the names that llama.cpp fills in.
+inline constexpr std::string_view rerank_template =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+    "Instruct "
+    "provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n"
+    "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: "
+    "{query}\n"
+    "<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
 /// Rows of the embedding, which is the vocabulary that counts.
 [[nodiscard]] inline std::uint64_t embedding_rows(const Checkpoint& checkpoint, const Config& config,
                                                   const Family& family) {
   for (const auto& [name, entry] : checkpoint.entries()) {
-    if (CanonicalName(name).pattern != "embed_tokens.weight" || entry.tensor->shape.size() != 2) continue;
+    if (!is_embedding(family, CanonicalName(name).pattern) || entry.tensor->shape.size() != 2) continue;
     const std::uint64_t rows = entry.tensor->shape[0];
     const std::uint64_t all = family.padded ? std::max(rows, config.count_or("vocab_size", rows)) : rows;
     MICA_CHECK(all > 0 && all <= VocabularyData::max_tokens, limit, config.path(), ": ", all,
                " tokens; allowed: 1 to ", VocabularyData::max_tokens);
     return all;
   }
-  raise(ErrorCode::file, config.path(), ": no tensor 'model.embed_tokens.weight' in the safetensors files");
+  raise(ErrorCode::file, config.path(), ": no tensor 'model.embed_tokens.weight', or the one that ",
+        family.arch, " has for it, in the safetensors files");
 }
 
 /// The name of a folder, also of "." and "models/".
@@ -95,7 +124,7 @@ class Conversion {
     Config config(read_json(file), file);
     (void)find_family(config);  // an unknown model is refused before its weights are read
     detail::refuse_quantized(config);
-    Conversion out(std::move(config), Checkpoint::open(folder));
+    Conversion out(std::move(config), Checkpoint::open(folder), read_modules(folder));
     out.plan(folder, options);
     return out;
   }
@@ -136,17 +165,21 @@ class Conversion {
   }
 
  private:
-  Conversion(Config config, Checkpoint checkpoint)
-      : config_(std::move(config)), checkpoint_(std::move(checkpoint)) {}
+  Conversion(Config config, Checkpoint checkpoint, Modules modules)
+      : config_(std::move(config)), checkpoint_(std::move(checkpoint)), modules_(std::move(modules)) {}
 
   void plan(const std::string& folder, const ConversionOptions& options) {
     family_ = &find_family(config_);
+    config_.set_names(family_->names);
+    for (const DenseModule& dense : modules_.dense) checkpoint_.add_below(folder, dense.folder);
     name_ = options.name.empty() ? detail::folder_name(folder) : options.name;
     sizes_ = read_sizes(config_, family_->defaults);
     sizes_.vocabulary = detail::embedding_rows(checkpoint_, config_, *family_);
     if (family_->mtp) sizes_.mtp_layers = detail::mtp_layers(checkpoint_);
     const Rope rope = read_rope(config_, family_->defaults);
-    const FamilyInput input{config_, sizes_, rope};
+    vocabulary_ = read_vocabulary(folder, config_, sizes_.vocabulary, family_->vocabulary);
+    if (family_->reranks && detail::is_qwen3_reranker(folder)) find_answers();
+    const FamilyInput input{config_, sizes_, rope, modules_, answers_};
     const TargetFormat formats(options.format, checkpoint_);
     file_type_ = formats.file_type();
     quantized_ = !is_float(formats.requested());
@@ -155,7 +188,14 @@ class Conversion {
     family_->write_keys(input, keys);
     const bool tied = config_.flag_or("tie_word_embeddings", family_->defaults.tied);
     plans_ = TensorPlanner(checkpoint_, *family_, input, formats, tied).plan();
-    vocabulary_ = read_vocabulary(folder, config_, sizes_.vocabulary, family_->vocabulary);
+  }
+  void find_answers() {
+    for (const char* const answer : {"yes", "no"}) {
+      const auto id = vocabulary_.find(answer);
+      MICA_CHECK(id, file, config_.path(), ": a reranker without a token '", answer, "'");
+      answers_.push_back(static_cast<std::uint32_t>(*id));
+    }
+    vocabulary_.chat_templates.emplace_back("rerank", detail::rerank_template);
   }
 
   void write_keys(gguf::Writer& out) const {
@@ -166,8 +206,17 @@ class Conversion {
     if (quantized_) out.set("general.quantization_version", std::uint32_t{2});
     const Rope rope = read_rope(config_, family_->defaults);
     Keys keys(out, family_->arch);
-    family_->write_keys({config_, sizes_, rope}, keys);
+    if (modules_.pooling) keys.count("pooling_type", static_cast<std::uint64_t>(*modules_.pooling));
+    family_->write_keys({config_, sizes_, rope, modules_, answers_}, keys);
+    if (!answers_.empty()) {
+      keys.count("pooling_type", static_cast<std::uint64_t>(arch::PoolingKey::rank));
+      keys.texts("classifier.output_labels", {"yes", "no"});
+    }
     write_vocabulary(vocabulary_, out);
+    for (const TensorPlan& tensor : plans_.tensors) {
+      if (tensor.name == arch::tensor_names::token_types)
+        out.set("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(tensor.dims[1]));
+    }
   }
   /// The file with nothing but its description; fill(i, sink) hands over tensor i.
   template <class Fill>
@@ -188,6 +237,8 @@ class Conversion {
   std::string name_;
   std::optional<std::uint32_t> file_type_;
   bool quantized_ = false;
+  Modules modules_;
+  std::vector<std::uint32_t> answers_;
   VocabularyData vocabulary_;
   TensorPlans plans_;
 };

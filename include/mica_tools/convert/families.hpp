@@ -3,9 +3,12 @@
 // The closed list of families that can be converted.
 #pragma once
 
+#include "mica_tools/convert/families/bert.hpp"
 #include "mica_tools/convert/families/gemma.hpp"
+#include "mica_tools/convert/families/gemma_embedding.hpp"
 #include "mica_tools/convert/families/gpt_oss.hpp"
 #include "mica_tools/convert/families/llama.hpp"
+#include "mica_tools/convert/families/modern_bert.hpp"
 #include "mica_tools/convert/families/phi3.hpp"
 #include "mica_tools/convert/families/qwen.hpp"
 
@@ -14,12 +17,16 @@
 
 namespace mica::convert {
 
-/// Those that find_family() knows.
+/// Those that find_family() knows. Of several with the same type the first one that matches is chosen.
 inline constexpr std::array all_families = {
-    &families::llama,    &families::llama4,    &families::phi3,     &families::qwen2,
-    &families::qwen2moe, &families::qwen3,     &families::qwen3moe, &families::qwen3next,
-    &families::qwen35,   &families::qwen35moe, &families::gemma,    &families::gemma2,
-    &families::gemma3,   &families::gemma3n,   &families::gemma4,   &families::gpt_oss,
+    &families::jina_bert_v2, &families::bert,        &families::roberta,
+    &families::nomic_bert,   &families::modern_bert, &families::gemma_embedding,
+    &families::llama,        &families::llama4,      &families::phi3,
+    &families::qwen2,        &families::qwen2moe,    &families::qwen3,
+    &families::qwen3moe,     &families::qwen3next,   &families::qwen35,
+    &families::qwen35moe,    &families::gemma,       &families::gemma2,
+    &families::gemma3,       &families::gemma3n,     &families::gemma4,
+    &families::gpt_oss,
 };
 
 namespace detail {
@@ -40,11 +47,14 @@ constexpr bool lists(std::string_view names, std::string_view name) noexcept {
   const auto types = config.model_types();
   for (const std::string& type : types) {
     for (const Family* const family : all_families) {
-      if (detail::lists(family->model_types, type)) return *family;
+      if (!detail::lists(family->model_types, type)) continue;
+      if (family->matches == nullptr || family->matches(config)) return *family;
     }
   }
   std::string known;
-  for (const Family* const family : all_families) known.append(" ").append(family->model_types);
+  for (const Family* const family : all_families) {
+    if (family->matches == nullptr) known.append(" ").append(family->model_types);
+  }
   raise(ErrorCode::unsupported, config.where("model_type"), " is '", escaped(types.back()), "'; known are",
         known);
 }

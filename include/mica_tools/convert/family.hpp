@@ -11,6 +11,7 @@
 #include "mica_tools/convert/change.hpp"
 #include "mica_tools/convert/config.hpp"
 #include "mica_tools/convert/keys.hpp"
+#include "mica_tools/convert/modules.hpp"
 #include "mica_tools/convert/rope.hpp"
 
 #include <span>
@@ -44,9 +45,11 @@ struct ComputedTensor {
 
 /// The inputs of a family's functions.
 struct FamilyInput {
-  const Config& config;  ///< all keys
-  const Sizes& sizes;    ///< those that all families have
-  const Rope& rope;      ///< of the layers without a window
+  const Config& config;                     ///< all keys
+  const Sizes& sizes;                       ///< those that all families have
+  const Rope& rope;                         ///< of the layers without a window
+  const Modules& modules;                   ///< of an embedder: pooling, dense layers
+  std::vector<std::uint32_t> answers = {};  ///< tokens whose logits are a reranker's scores; empty: none
 };
 
 /// A family. An object of this type is all that a new one needs, and its place in the list of families.hpp.
@@ -59,6 +62,13 @@ struct Family {
   /// Tensors beyond those of the checkpoint; null: none.
   std::vector<ComputedTensor> (*compute)(const FamilyInput&) = nullptr;
 
+  /// Whether a model of these types is of this family; null: each is.
+  bool (*matches)(const Config&) = nullptr;
+  std::span<const KeyName> names = {};  ///< of keys that config.json has under names of this family
+  /// Whether a tensor, by its pattern, has no place in the file; null: none but those of every family.
+  bool (*skips)(const FamilyInput&, std::string_view) = nullptr;
+
+  bool reranks = false;              ///< rerankers are among its models, which answer "yes" or "no"
   bool mtp = false;                  ///< a head for multi-token prediction, mtp.*, is kept
   bool padded = false;               ///< the embedding gets rows of zeros up to config.json's vocab_size
   std::string_view vocabulary = "";  ///< tokenizer.ggml.model, if not the detected one

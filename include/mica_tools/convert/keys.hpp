@@ -30,7 +30,7 @@ class Keys {
     if (equal && !values.empty()) return count(name, values.front());
     array(name, values);
   }
-  /// An array of i32; a number as f32; arrays of f32 and of bools; a text.
+  /// An array of i32; a number as f32; arrays of f32 and of bools; a text, a bool; an array of texts.
   void array(std::string_view name, const std::vector<std::uint64_t>& values) {
     writer_.set_array(prefix_ + std::string(name), std::vector<std::int32_t>(values.begin(), values.end()));
   }
@@ -45,6 +45,10 @@ class Keys {
   }
   void text(std::string_view name, std::string_view value) {
     writer_.set(prefix_ + std::string(name), value);
+  }
+  void flag(std::string_view name, bool value) { writer_.set(prefix_ + std::string(name), value); }
+  void texts(std::string_view name, const std::vector<std::string>& values) {
+    writer_.set_array(prefix_ + std::string(name), values);
   }
 
  private:

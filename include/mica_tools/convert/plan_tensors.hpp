@@ -101,8 +101,9 @@ class TensorPlanner {
   /// fit, a hole in a stack of experts, or a layer without tensors.
   [[nodiscard]] TensorPlans plan() {
     TensorPlans out;
-    for (const auto& [name, entry] : checkpoint_.entries()) collect(entry, out);
+    for (const auto& [name, entry] : checkpoint_.entries()) collect(name, entry, out);
     require_whole();
+    if (!in_.answers.empty()) out.tensors.push_back(plan_answers());
     if (family_.compute != nullptr) {
       for (ComputedTensor& tensor : family_.compute(in_)) {
         TensorPlan plan;
@@ -143,15 +144,15 @@ class TensorPlanner {
       if (pattern.starts_with(start)) return true;
     }
     if (pattern.ends_with("rotary_emb.inv_freq") || pattern.ends_with(".input_scale")) return true;
+    if (family_.skips != nullptr && family_.skips(in_, pattern)) return true;
     return (name.layer && *name.layer >= in_.sizes.all_layers()) || (tied_ && pattern == "lm_head.weight");
   }
-  void collect(const Checkpoint::Entry& entry, TensorPlans& out) {
-    const bool of_mtp = in_.sizes.mtp_layers > 0 && entry.tensor->name.starts_with("mtp.");
-    const detail::CanonicalName name(of_mtp ? detail::name_of_mtp(entry.tensor->name, in_.sizes.layers)
-                                            : entry.tensor->name);
+  void collect(const std::string& whole, const Checkpoint::Entry& entry, TensorPlans& out) {
+    const bool of_mtp = in_.sizes.mtp_layers > 0 && whole.starts_with("mtp.");
+    const detail::CanonicalName name(of_mtp ? detail::name_of_mtp(whole, in_.sizes.layers) : whole);
     if (is_companion(name.pattern)) return;
     if (is_skipped(name)) {
-      out.skipped.push_back(entry.tensor->name);
+      out.skipped.push_back(whole);
       return;
     }
     bool known = false;
@@ -170,6 +171,26 @@ class TensorPlanner {
     MICA_CHECK(known, unsupported, where(entry), " has no place in a model of the family ", family_.arch);
   }
 
+  /// A reranker's output: the rows of its answers. They take the place of an output matrix.
+  [[nodiscard]] TensorPlan plan_answers() {
+    const auto find = [&](std::string_view name) {
+      return std::find_if(stacks_.begin(), stacks_.end(),
+                          [&](const auto& s) { return s.second.name == name; });
+    };
+    const auto output = find("output.weight");
+    const auto from = output != stacks_.end() ? output : find("token_embd.weight");
+    MICA_CHECK(from != stacks_.end(), file, in_.config.path(), ": no output matrix to take answers from");
+    TensorPlan plan = plan_stack(from->second);
+    plan.name = "cls.output.weight";
+    plan.rows = in_.answers;
+    for (const std::uint32_t row : plan.rows) {
+      MICA_CHECK(row < plan.dims[1], file, in_.config.path(), ": token ", row, " of ", plan.dims[1], " rows");
+    }
+    plan.dims[1] = plan.rows.size();
+    if (output != stacks_.end()) stacks_.erase(output);
+    return plan;
+  }
+
   [[nodiscard]] TensorPlan plan_stack(const Stack& stack) const {
     TensorPlan plan;
     const Checkpoint::Entry& first = stack.parts.begin()->second;
@@ -183,8 +204,8 @@ class TensorPlanner {
                  ": the first of its kind has ", first.tensor->shape_text());
       plan.stored.parts.push_back(entry);
     }
-    const bool stacked = stack.rule->from.find("#", stack.rule->from.starts_with("layers.#") ? 8 : 0) !=
-                         std::string_view::npos;
+    const bool stacked =
+        stack.rule->from.find('#', detail::layer_prefix(stack.rule->from)) != std::string_view::npos;
     const bool of_experts = stacked && stack.rule->from.find("experts") != std::string_view::npos;
     MICA_CHECK(!of_experts || plan.stored.parts.size() == in_.sizes.experts, file, where(first), ": ",
                plan.stored.parts.size(), " experts have one; ", in_.config.path(), " says ",

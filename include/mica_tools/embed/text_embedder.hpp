@@ -38,13 +38,16 @@ struct TextEmbedderOptions {
   bool truncate = false;      // long texts lose their last tokens; false: they are refused
 };
 
-/// Options of open() for a model that embeds up to `texts` texts in a step: steps that hold whole texts, and keys
-/// and values in pages, so that many short texts take little. What is not 0 in `open` stays.
+/// Options of open() for a model that embeds up to `texts` texts in a step: steps that hold whole texts, and
+/// keys and values in pages, so that many short texts take little. Those of an encoder, which live for one
+/// layer, are F32. Other choices than the defaults stay.
 [[nodiscard]] inline OpenOptions embedding_options(OpenOptions open, const arch::Config& config,
                                                    std::size_t texts = EmbedderOptions().texts) {
   const std::size_t longest = open.n_ctx == 0 ? config.n_ctx_train : open.n_ctx;
   if (config.encodes) open.chunk = std::max(open.chunk, longest);
   if (open.choice.kv == kv::Choice::segmented) open.choice.kv = kv::Choice::paged;
+  for (kv::ElementChoice* const element : {&open.choice.cache_type_k, &open.choice.cache_type_v})
+    if (config.encodes && *element == kv::ElementChoice()) *element = kv::Element::f32;
   // All texts of a step but one are complete after it, so that they have no more than its tokens.
   const std::size_t others = config.encodes ? 1 : ceil_div(open.chunk, texts);
   open.sequences = {texts, round_up<std::size_t>(others, format::tile_tokens)};
@@ -122,8 +125,8 @@ class BasicTextEmbedder {
         .ids;
   }
 
-  /// Embeddings of texts. Raises ErrorCode::usage for a text as tokens() does, naming its number from 1 on, and
-  /// for a reranker; ErrorCode::budget or failed when a step ends so.
+  /// Embeddings of texts. Raises ErrorCode::usage for a text as tokens() does, naming its number from 1 on,
+  /// and for a reranker; ErrorCode::budget or failed when a step ends so.
   [[nodiscard]] Rows embed(std::span<const std::string> texts, TextUse use = TextUse::any) {
     MICA_CHECK(!ranks(), usage, "the model is a reranker: it scores pairs of a query and a document");
     std::vector<std::vector<TokenId>> all;

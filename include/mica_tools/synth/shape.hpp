@@ -4,12 +4,14 @@
 // formats of their numbers do not.
 #pragma once
 
+#include "mica/arch/read_pooling.hpp"
 #include "mica/arch/tensor_names.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/gguf/tensor_info.hpp"
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +56,10 @@ struct Shape {
   bool wide_shared = false;         // and whose dense block is twice as wide
   std::size_t per_layer_width = 0;  // of the embedding that every layer adds for itself; 0: none
 
+  PoolingKey pooling = PoolingKey::none;  // of a model that embeds texts
+  std::size_t types = 0;                  // rows of token types; 0: none
+  std::size_t dense_width = 0;            // between two matrices behind pooling; 0: there are none
+
   /// Whether a layer attends; the others have a delta net.
   [[nodiscard]] constexpr bool attends(std::size_t layer) const noexcept {
     return interval == 0 || (layer + 1) % interval == 0 || layer >= layers;
@@ -85,12 +91,22 @@ struct FamilyTensors {
   bool qkv_bias = false;    // of queries, keys and values
   bool head_norms = false;  // of queries and keys
   bool post_norms = false;  // after attention and feed-forward block
-  bool fused = false;       // queries, keys and values in one tensor; gate and up in another
+  bool fused_qkv = false;   // queries, keys and values in one tensor
+  bool fused_up = false;    // gate and up in one tensor
   bool gated = false;       // queries come with a gate
   bool sinks = false;       // of attention; and biases of its output, of the router and of experts
   bool beside = false;  // experts beside a dense block, gate and up in one tensor; outputs of layers scaled
   std::string_view ffn_norm = "ffn_norm";  // the norm before the feed-forward block
   bool mtp = false;                        // a head for multi-token prediction may stand behind the layers
+
+  // Of encoders
+  bool layer_norms = false;  // norms are LayerNorm; one of the embeddings, none before the first attention
+  bool post_normed = false;  // norms stand behind blocks and have biases
+  bool positions = false;    // a learned row for each position
+  bool gate = true;          // of the feed-forward block
+  bool output_bias = false;  // of attention
+  bool up_bias = false;      // of the feed-forward block
+  bool down_bias = false;    // of its output
 };
 
 /// The families that shapes may name.
@@ -102,19 +118,50 @@ inline constexpr FamilyTensors family_tensors[] = {
     {.arch = "gemma2", .post_norms = true},
     {.arch = "gemma3", .head_norms = true, .post_norms = true},
     {.arch = "gemma4", .head_norms = true, .post_norms = true, .beside = true},
-    {.arch = "phi3", .fused = true},
+    {.arch = "phi3", .fused_qkv = true, .fused_up = true},
     {.arch = "qwen35", .head_norms = true, .gated = true, .ffn_norm = "post_attention_norm", .mtp = true},
     {.arch = "qwen35moe", .head_norms = true, .gated = true, .ffn_norm = "post_attention_norm", .mtp = true},
     {.arch = "gpt-oss", .qkv_bias = true, .sinks = true, .ffn_norm = "post_attention_norm"},
 };
 
+/// Those of encoders that shapes may name.
+inline constexpr FamilyTensors encoder_tensors[] = {
+    {.arch = "bert",
+     .qkv_bias = true,
+     .layer_norms = true,
+     .post_normed = true,
+     .positions = true,
+     .gate = false,
+     .output_bias = true,
+     .up_bias = true,
+     .down_bias = true},
+    {.arch = "nomic-bert", .fused_qkv = true, .layer_norms = true, .post_normed = true},
+    {.arch = "jina-bert-v2",
+     .qkv_bias = true,
+     .fused_up = true,
+     .layer_norms = true,
+     .post_normed = true,
+     .output_bias = true,
+     .down_bias = true},
+    {.arch = "modern-bert", .fused_qkv = true, .fused_up = true, .layer_norms = true},
+    {.arch = "gemma-embedding", .head_norms = true, .post_norms = true},
+};
+
+/// The family of that name; empty when there is none.
+[[nodiscard]] constexpr std::optional<FamilyTensors> find_family_tensors(std::string_view arch) noexcept {
+  for (const FamilyTensors& family : family_tensors) {
+    if (family.arch == arch) return family;
+  }
+  for (const FamilyTensors& family : encoder_tensors) {
+    if (family.arch == arch) return family;
+  }
+  return std::nullopt;
+}
+
 namespace detail {
 
 [[nodiscard]] constexpr FamilyTensors family_of(const Shape& shape) noexcept {
-  for (const FamilyTensors& family : family_tensors) {
-    if (family.arch == shape.arch) return family;
-  }
-  return {};
+  return find_family_tensors(shape.arch).value_or(FamilyTensors{});
 }
 
 /// Collects the tensors of a shape in the order in which files have them.
@@ -133,7 +180,7 @@ class TensorList {
     const std::size_t q = shape.heads * head_dim;
     const std::size_t kv = shape.kv_heads_of(i) * head_dim;
     const FamilyTensors family = family_of(shape);
-    if (family.fused) {
+    if (family.fused_qkv) {
       add(tensor_names::layer(i, "attn_qkv"), {shape.width, q + 2 * kv});
     } else {
       add(tensor_names::layer(i, "attn_q"), {shape.width, family.gated ? 2 * q : q});
@@ -147,10 +194,8 @@ class TensorList {
       add(tensor_names::layer_bias(i, "attn_v"), {kv});
     }
     add(tensor_names::layer(i, "attn_output"), {q, shape.width});
-    if (family.sinks) {
-      add(tensor_names::layer_bias(i, "attn_output"), {shape.width});
-      add(tensor_names::layer(i, "attn_sinks"), {shape.heads});
-    }
+    if (family.sinks || family.output_bias) add(tensor_names::layer_bias(i, "attn_output"), {shape.width});
+    if (family.sinks) add(tensor_names::layer(i, "attn_sinks"), {shape.heads});
     if (!family.head_norms) return;
     add(tensor_names::layer(i, "attn_q_norm"), {head_dim});
     if (shape.stores_kv(i)) add(tensor_names::layer(i, "attn_k_norm"), {head_dim});
@@ -201,18 +246,41 @@ class TensorList {
     add(tensor_names::layer(i, "post_norm"), {shape.width});
   }
   void add_feed_forward(const Shape& shape, std::size_t i) {
-    const bool beside = family_of(shape).beside;
+    const FamilyTensors family = family_of(shape);
+    const bool beside = family.beside;
     if (shape.experts != 0 && !beside) return add_experts(shape, i);
     if (shape.experts != 0) add_experts_beside(shape, i);
     const std::size_t ff = shape.ff_width_of(i);
-    const bool fused = family_of(shape).fused;
-    if (!fused) add(tensor_names::layer(i, "ffn_gate"), {shape.width, ff});
-    add(tensor_names::layer(i, "ffn_up"), {shape.width, fused ? 2 * ff : ff});
+    if (family.gate && !family.fused_up) add(tensor_names::layer(i, "ffn_gate"), {shape.width, ff});
+    add(tensor_names::layer(i, "ffn_up"), {shape.width, family.fused_up ? 2 * ff : ff});
+    if (family.up_bias) add(tensor_names::layer_bias(i, "ffn_up"), {ff});
     add(tensor_names::layer(i, "ffn_down"), {ff, shape.width});
+    if (family.down_bias) add(tensor_names::layer_bias(i, "ffn_down"), {shape.width});
+  }
+  /// The tensors before the layers, without the token embedding.
+  void add_input(const Shape& shape) {
+    const FamilyTensors family = family_of(shape);
+    if (family.positions) add(std::string(tensor_names::position_embd), {shape.width, shape.n_ctx_train});
+    if (shape.types != 0) add(std::string(tensor_names::token_types), {shape.width, shape.types});
+    if (!family.layer_norms) return;
+    add("token_embd_norm.weight", {shape.width});
+    if (family.post_normed) add("token_embd_norm.bias", {shape.width});
+  }
+  /// A layer in BERT's order.
+  void add_post_normed_layer(const Shape& shape, std::size_t i) {
+    const auto add_norm = [&](std::string_view norm) {
+      add(tensor_names::layer(i, norm), {shape.width});
+      add(tensor_names::layer_bias(i, norm), {shape.width});
+    };
+    add_attention(shape, i);
+    add_norm("attn_output_norm");
+    add_feed_forward(shape, i);
+    add_norm("layer_output_norm");
   }
   void add_layer(const Shape& shape, std::size_t i) {
     const FamilyTensors family = family_of(shape);
-    add(tensor_names::layer(i, "attn_norm"), {shape.width});
+    if (family.post_normed) return add_post_normed_layer(shape, i);
+    if (!family.layer_norms || i != 0) add(tensor_names::layer(i, "attn_norm"), {shape.width});
     if (shape.attends(i)) {
       add_attention(shape, i);
     } else {
@@ -253,9 +321,14 @@ class TensorList {
     list.add(std::string(tensor_names::per_layer_model_proj), {shape.width, all});
     list.add(std::string(tensor_names::per_layer_proj_norm), {shape.per_layer_width});
   }
+  list.add_input(shape);
   for (std::size_t i = 0; i < shape.layers + shape.mtp_layers; ++i) list.add_layer(shape, i);
   for (std::size_t i = 0; i < shape.mtp_layers; ++i) list.add_mtp(shape, shape.layers + i);
-  list.add(std::string(tensor_names::output_norm), {shape.width});
+  if (!detail::family_of(shape).post_normed) list.add(std::string(tensor_names::output_norm), {shape.width});
+  if (shape.dense_width != 0) {
+    list.add("dense_2.weight", {shape.width, shape.dense_width});
+    list.add("dense_3.weight", {shape.dense_width, shape.width});
+  }
   if (!shape.tied) list.add(std::string(tensor_names::output), {shape.width, shape.n_vocab});
   return list.take();
 }

@@ -128,6 +128,20 @@ inline void put_window_layers(const arch::Shape& shape, gguf::Writer& writer) {
   writer.set(join(shape.arch, ".final_logit_softcapping"), 30.0f);
 }
 
+/// The keys of a model that embeds texts.
+inline void put_embedder(const arch::Shape& shape, gguf::Writer& writer) {
+  const auto count = counts_of(shape, writer);
+  count("pooling_type", static_cast<std::size_t>(shape.pooling));
+  if (arch::detail::family_of(shape).layer_norms) writer.set(join(shape.arch, ".attention.causal"), false);
+  if (shape.types != 0)
+    writer.set("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(shape.types));
+  if (shape.dense_width == 0) return;
+  count("dense_2_feat_in", shape.width);
+  count("dense_2_feat_out", shape.dense_width);
+  count("dense_3_feat_in", shape.dense_width);
+  count("dense_3_feat_out", shape.width);
+}
+
 /// The keys of a shape under the names of its family.
 inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
   const auto set = [&](std::string_view key, auto value) { writer.set(join(shape.arch, ".", key), value); };
@@ -144,7 +158,9 @@ inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
   count("rope.dimension_count", shape.rope_dims == 0 ? shape.head_dim : shape.rope_dims);
   count("vocab_size", shape.n_vocab);
   set("rope.freq_base", static_cast<float>(shape.rope_base));
-  set("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
+  set(arch::detail::family_of(shape).layer_norms ? "attention.layer_norm_epsilon"
+                                                 : "attention.layer_norm_rms_epsilon",
+      shape.norm_epsilon);
   if (shape.window != 0) count("attention.sliding_window", shape.window);
   if (shape.arch == "phi3") count("rope.scaling.original_context_length", shape.n_ctx_train);
   if (shape.arch == "gemma2") {
@@ -156,6 +172,7 @@ inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
     set("rope.scaling.factor", 32.0f);
     count("rope.scaling.original_context_length", 4096);
   }
+  if (shape.pooling != arch::PoolingKey::none) put_embedder(shape, writer);
   if (shape.window_interval != 0) put_window_layers(shape, writer);
   if (shape.interval != 0) put_delta_net(shape, writer);
   if (shape.experts == 0) return;
@@ -207,10 +224,8 @@ class SyntheticModel {
   /// shape whose family is not in arch::family_tensors or whose vocabulary has no room for 256 bytes.
   SyntheticModel(const arch::Shape& shape, Recipe recipe)
       : shape_(shape), recipe_(recipe), tensors_(arch::tensors_of(shape)) {
-    const auto knows = [&](const arch::FamilyTensors& family) { return family.arch == shape.arch; };
-    MICA_CHECK(std::any_of(std::begin(arch::family_tensors), std::end(arch::family_tensors), knows), usage,
-               "shape '", escaped(shape.name), "': no family '", escaped(shape.arch),
-               "' among those of shapes");
+    MICA_CHECK(arch::find_family_tensors(shape.arch), usage, "shape '", escaped(shape.name), "': no family '",
+               escaped(shape.arch), "' among those of shapes");
     MICA_CHECK(shape.n_vocab >= min_vocabulary, usage, "shape '", escaped(shape.name), "': a vocabulary of ",
                shape.n_vocab, " tokens; ", min_vocabulary, " at least are needed");
     formats_ = choose_formats(tensors_, detail::mix_facts(shape), recipe, {});

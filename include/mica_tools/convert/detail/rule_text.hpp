@@ -23,13 +23,21 @@ namespace mica::convert::detail {
 /// The maximum of heads for multi-token prediction: models have one to three.
 inline constexpr std::uint64_t max_mtp_layers = 16;
 
+/// The length of a pattern's beginning that names a layer, "encoder.layer.#"; 0 where there is none.
+[[nodiscard]] inline std::size_t layer_prefix(std::string_view pattern) noexcept {
+  for (const std::string_view prefix : {"layers.#", "encoder.layer.#", "encoder.layers.#"}) {
+    if (pattern.starts_with(prefix)) return prefix.size();
+  }
+  return 0;
+}
+
 /// A name taken apart.
 struct CanonicalName {
   std::string pattern;
   std::optional<std::uint64_t> layer, part;
 
   explicit CanonicalName(std::string_view name) {
-    for (const std::string_view prefix : {"model.", "language_model.", "model."}) {
+    for (const std::string_view prefix : {"model.", "language_model.", "model.", "bert.", "roberta."}) {
       if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
     }
     while (!name.empty()) {
@@ -53,11 +61,12 @@ struct CanonicalName {
     std::uint64_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (word.empty() || error != std::errc() || end != word.data() + word.size()) {
-      pattern += word;
+      const bool old = pattern.ends_with("LayerNorm.");  // files of TensorFlow's time
+      pattern += old && word == "gamma" ? "weight" : old && word == "beta" ? "bias" : word;
       return;
     }
-    (pattern == "layers." ? layer : part) = number;
     pattern += '#';
+    (layer_prefix(pattern) == pattern.size() ? layer : part) = number;
   }
 };
 

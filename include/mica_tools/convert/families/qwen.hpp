@@ -48,12 +48,13 @@ inline constexpr Family qwen2moe = {.arch = "qwen2moe",
                                     .tables = detail::qwen_tables,
                                     .write_keys = detail::write_qwen2_moe_keys};
 
-/// Heads of 128 numbers where config.json does not say.
+/// Heads of 128 numbers where config.json does not say. Embedders and rerankers are among its models.
 inline constexpr Family qwen3 = {.arch = "qwen3",
                                  .model_types = "qwen3",
                                  .tables = detail::qwen_tables,
                                  .defaults = {.head_dim = 128},
-                                 .write_keys = detail::write_qwen_keys};
+                                 .write_keys = detail::write_qwen_keys,
+                                 .reranks = true};
 
 /// A model is refused if the weights of the chosen experts do not sum to 1.
 inline constexpr Family qwen3moe = {.arch = "qwen3moe",

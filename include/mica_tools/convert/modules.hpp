@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of an embedder behind its layers, as sentence-transformers saves them: modules.json lists
+// folders, each of which has a config.json.
+//
+//   modules.json     [{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, ...]
+//   1_Pooling/       which states become the row of a text
+//   2_Dense/         a matrix for that row: config.json, model.safetensors
+#pragma once
+
+#include "mica/arch/read_pooling.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/io/folder_file.hpp"
+#include "mica_tools/convert/config.hpp"
+#include "mica_tools/convert/json.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::convert {
+
+/// A matrix behind pooling, without a bias and an activation.
+struct DenseModule {
+  std::string folder;     ///< "2_Dense"
+  std::uint64_t in, out;  ///< numbers of a row
+};
+
+struct Modules {
+  std::optional<arch::PoolingKey> pooling;  ///< empty: the folder does not say
+  std::vector<DenseModule> dense;           ///< in their order
+};
+
+namespace detail {
+
+/// The config.json of a module.
+[[nodiscard]] inline Config module_config(const std::string& folder, const std::string& module) {
+  MICA_CHECK(!module.empty() && module.find('/') == module.npos && !module.starts_with("."), file, folder,
+             "/modules.json: path '", escaped(module), "' is no folder of this one");
+  const std::string file = io::folder_file(folder, join(module, "/config.json"));
+  return Config(read_json(file), file);
+}
+
+[[nodiscard]] inline arch::PoolingKey read_pooling_module(const Config& config) {
+  constexpr std::pair<std::string_view, arch::PoolingKey> modes[] = {
+      {"pooling_mode_mean_tokens", arch::PoolingKey::mean},
+      {"pooling_mode_cls_token", arch::PoolingKey::first},
+      {"pooling_mode_lasttoken", arch::PoolingKey::last}};
+  for (const auto& [key, pooling] : modes) {
+    if (config.flag_or(key, false)) return pooling;
+  }
+  raise(ErrorCode::unsupported, config.path(), ": supported are pooling_mode_mean_tokens, ",
+        "pooling_mode_cls_token and pooling_mode_lasttoken");
+}
+
+[[nodiscard]] inline DenseModule read_dense_module(const Config& config, std::string folder) {
+  const std::string activation = config.text_or("activation_function", "torch.nn.modules.activation.Tanh");
+  MICA_CHECK(activation.ends_with(".Identity") && !config.flag_or("bias", true), unsupported, config.path(),
+             ": a dense layer with a bias or the activation ", escaped(activation),
+             "; supported are those without both");
+  return {std::move(folder), config.count("in_features"), config.count("out_features")};
+}
+
+}  // namespace detail
+
+/// Reads modules.json and the configs that it names; nothing where there is no such file. Raises
+/// ErrorCode::unsupported for another pooling or a dense layer with more than a matrix, file for a damaged
+/// file.
+[[nodiscard]] inline Modules read_modules(const std::string& folder) {
+  Modules out;
+  const std::string file = io::folder_file(folder, "modules.json");
+  const auto list = read_json_if_present(file);
+  if (!list) return out;
+  MICA_CHECK(list->is_array(), file, file, ": is no list");
+  for (const Json& module : *list) {
+    const std::string type = member_text(module, "type"), path = member_text(module, "path");
+    if (type.ends_with(".Pooling"))
+      out.pooling = detail::read_pooling_module(detail::module_config(folder, path));
+    if (type.ends_with(".Dense"))
+      out.dense.push_back(detail::read_dense_module(detail::module_config(folder, path), path));
+  }
+  return out;
+}
+
+}  // namespace mica::convert

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "io/temporary_folder.hpp"
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/exec/inline.hpp"
+#include "mica/kernel/scalar.hpp"
+#include "mica/model/transformer.hpp"
+#include "mica/runtime/embedder.hpp"
+#include "mica_tools/synth/synthetic_model.hpp"
+#include "quantize/small_shapes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace mica::test::synthetic_encoder_test {
+
+TEST_CASE("a file of every encoder that can be synthesised embeds, to the length 1") {
+  const TemporaryFolder folder;
+  exec::Inline executor;
+  for (const arch::FamilyTensors& family : arch::encoder_tensors) {
+    CAPTURE(family.arch);
+    for (const quantize::Recipe recipe : {quantize::Recipe::F32, quantize::Recipe::Q4_K_M}) {
+      const std::string path = folder.path("model.gguf");
+      quantize::SyntheticModel(small_encoder(family.arch), recipe).write(path, executor);
+      const gguf::Document document = gguf::open(path);
+      using Model = Transformer<arch::AnyOf<arch::All>, WithKernels<kernel::Scalar>>;
+      Model model(document, executor, {.n_ctx = 64, .chunk = 64, .log = {}});
+      Embedder<Model> embedder(model);
+      std::vector<TokenId> ids;
+      for (TokenId i = 0; i < 40; ++i) ids.push_back(i * 7);
+      std::vector<float> row(embedder.width());
+      REQUIRE(embedder.embed(ids, row) == model::StepStatus::ok);
+      double squares = 0;
+      for (const float x : row) squares += double{x} * x;
+      CHECK(squares == doctest::Approx(1));
+    }
+  }
+}
+
+}  // namespace mica::test::synthetic_encoder_test
