@@ -30,10 +30,13 @@ void EmbedVerb::add_rows(Flags& flags) {
   flags.number("--dims", dims, {0, 1 << 20}, "first numbers of each embedding; 0: all");
 }
 
-Model EmbedVerb::open() const {
-  gguf::Document document = open_document(*this);
+Model EmbedVerb::open() const { return open(open_document(*this), 0); }
+
+Model EmbedVerb::open(gguf::Document document, std::size_t tokens) const {
   const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  return open_model(*this, std::move(document), embedding_options(open_options(*this), config, texts));
+  OpenOptions open = open_options(*this);
+  if (open.n_ctx == 0) open.n_ctx = std::min<std::size_t>(tokens, config.n_ctx_train);
+  return open_model(*this, std::move(document), embedding_options(std::move(open), config, texts));
 }
 
 TextEmbedderOptions EmbedVerb::options() const {
