@@ -13,11 +13,11 @@
 
 namespace mica::program {
 
-void EmbedVerb::add_to(Flags& flags, std::string what, std::string about) {
+void EmbedVerb::add_to(Flags& flags, std::string what, std::string meaning) {
   add_model(flags);
   RunningOptions::add_to(flags, "tokens of the longest text; 0: what the model was trained for", "0");
   flags.group("Texts");
-  flags.words(words, std::move(what), std::move(about));
+  flags.words(words, std::move(what), std::move(meaning));
   flags.text("-f,--file,--lines", lines, "FILE", "texts, one on each line; - is stdin");
   flags.toggle("--truncate", truncate, "cut texts that are too long, instead of refusing them");
   flags.number("--texts", texts, {1, 4096}, "maximum of texts in a step");
@@ -33,10 +33,10 @@ void EmbedVerb::add_rows(Flags& flags) {
 Model EmbedVerb::open() const { return open(open_document(*this), 0); }
 
 Model EmbedVerb::open(gguf::Document document, std::size_t tokens) const {
-  const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  OpenOptions open = open_options(*this);
-  if (open.n_ctx == 0) open.n_ctx = std::min<std::size_t>(tokens, config.n_ctx_train);
-  return open_model(*this, std::move(document), embedding_options(std::move(open), config, texts));
+  const arch::Config model = arch::AnyOf<arch::All>::config(document);
+  OpenOptions how = open_options(*this);
+  if (how.n_ctx == 0) how.n_ctx = std::min<std::size_t>(tokens, model.n_ctx_train);
+  return open_model(*this, std::move(document), embedding_options(std::move(how), model, texts));
 }
 
 TextEmbedderOptions EmbedVerb::options() const {

@@ -23,8 +23,8 @@ class EmbedVerb : public RunningVerb {
   bool truncate = false;
 
  protected:
-  /// what: the words, "TEXT". Pooling and dims are for embeddings alone.
-  void add_to(Flags& flags, std::string what, std::string about);
+  /// what: the words, "TEXT"; meaning: what help says of them. Pooling and dims are for embeddings alone.
+  void add_to(Flags& flags, std::string what, std::string meaning);
   void add_rows(Flags& flags);
 
   /// The model, with steps that hold whole texts.

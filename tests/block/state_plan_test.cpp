@@ -53,6 +53,23 @@ TEST_CASE("keys and values are as wide as the widest reader, and bounded where a
   CHECK(mentions(error, "layer 4", "layer 2"));
 }
 
+TEST_CASE("keys and values that live for one layer share a place with those of their shape") {
+  block::StatePlan state;
+  const auto pass = [&](std::size_t layer, std::size_t heads) {
+    return state.place(layer, [&](block::StatePlan& s) { s.pass_kv(heads, 8); }).kv;
+  };
+  CHECK(pass(0, 2) == 0);
+  CHECK(state.place(1, [](block::StatePlan& s) { Reader::plan(s, {}); }).kv == 1);  // of the same shape, kept
+  CHECK(pass(2, 2) == 0);
+  CHECK(pass(3, 4) == 2);
+  CHECK(pass(4, 2) == 0);
+  REQUIRE(state.kv().size() == 3);
+  CHECK(state.kv()[0].passes);
+  CHECK(state.kv()[0].window() == 0);
+  CHECK_FALSE(state.kv()[1].passes);
+  CHECK(state.readers()[4] == 0);
+}
+
 TEST_CASE("a layer finds its blocks by type, and plans them in their order") {
   block::Layer layer;
   layer.add<Counter>(3);

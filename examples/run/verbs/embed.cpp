@@ -88,7 +88,7 @@ std::string text_of(const Rows& rows) {
 
 int Embed::run() {
   refuse_own_input(npy_, {lines});
-  const std::vector<std::string> texts = all_texts();
+  const std::vector<std::string> given = all_texts();
   Model model = open();
   TextEmbedderOptions how = options();
   how.rows.normalize = normalize_;
@@ -97,7 +97,7 @@ int Embed::run() {
                       : use_ == "document" ? TextUse::document
                                            : TextUse::any;
   const Stopwatch watch;
-  const Rows rows = embedder.embed(texts, use);
+  const Rows rows = embedder.embed(given, use);
   for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
     for (const float x : rows[i])
       MICA_CHECK(std::isfinite(x), failed, "text ", i + 1, ": the embedding has a number that is not finite");
@@ -107,7 +107,7 @@ int Embed::run() {
   } else {
     print(json ? json_of(model, rows) : jsonl ? jsonl_of(rows) : text_of(rows));
   }
-  note(*this, join(texts.size(), texts.size() == 1 ? " text, " : " texts, ", rows.all_tokens(), " tokens, ",
+  note(*this, join(given.size(), given.size() == 1 ? " text, " : " texts, ", rows.all_tokens(), " tokens, ",
                    fixed(static_cast<double>(rows.all_tokens()) / watch.seconds(), 0), " t/s"));
   return 0;
 }
