@@ -148,9 +148,9 @@ search::IndexInfo Search::info_of(const Model& model, const TextEmbedder& embedd
 }
 
 void Search::check_same(const search::IndexInfo& former, const search::IndexInfo& wanted) const {
-  const auto same = [&](std::string_view what, const auto& has, const auto& needs) {
-    MICA_CHECK(has == needs, usage, index_, ": was made with ", what, " ", escaped(join(has)), ", now it is ",
-               escaped(join(needs)),
+  const auto same = [&](std::string_view what, const auto& has, const auto& now) {
+    MICA_CHECK(has == now, usage, index_, ": was made with ", what, " ", escaped(join(has)), ", now it is ",
+               escaped(join(now)),
                "; leave the flag out, or use --index FILE for a second index, or --rebuild");
   };
   same("pooling", former.pooling, wanted.pooling);
