@@ -92,9 +92,11 @@ class IndexChanges {
       if (kept_[i]) out.append_file(file);
     }
     former_->for_each_slice([&](std::size_t first, std::span<const std::byte> slice) {
-      const std::size_t each = row_bytes(former_->info());
-      for (std::size_t at = 0; at < slice.size(); at += each) {
-        if (rows[first + at / each]) out.append_rows(slice.subspan(at, each));
+      const std::size_t each = row_bytes(former_->info()), n = slice.size() / each;
+      for (std::size_t at = 0, end = 0; at < n; at = end) {  // rows that lie together are written together
+        const bool keep = rows[first + at];
+        while (end < n && rows[first + end] == keep) ++end;
+        if (keep) out.append_rows(slice.subspan(at * each, (end - at) * each));
       }
     });
   }
