@@ -30,10 +30,13 @@ void EmbedVerb::add_rows(Flags& flags) {
   flags.number("--dims", dims, {0, 1 << 20}, "first numbers of each embedding; 0: all");
 }
 
-Model EmbedVerb::open() const {
-  gguf::Document document = open_document(*this);
+Model EmbedVerb::open() const { return open(open_document(*this), 0); }
+
+Model EmbedVerb::open(gguf::Document document, std::size_t tokens) const {
   const arch::Config model = arch::AnyOf<arch::All>::config(document);
-  return open_model(*this, std::move(document), embedding_options(open_options(*this), model, texts));
+  OpenOptions how = open_options(*this);
+  if (how.n_ctx == 0) how.n_ctx = std::min<std::size_t>(tokens, model.n_ctx_train);
+  return open_model(*this, std::move(document), embedding_options(std::move(how), model, texts));
 }
 
 TextEmbedderOptions EmbedVerb::options() const {

@@ -29,6 +29,8 @@ class EmbedVerb : public RunningVerb {
 
   /// The model, with steps that hold whole texts.
   [[nodiscard]] Model open() const;
+  /// The same of a document. tokens: of the longest text without -c; 0: those that it was trained for.
+  [[nodiscard]] Model open(gguf::Document document, std::size_t tokens) const;
   [[nodiscard]] TextEmbedderOptions options() const;
   /// The words and the lines, in this order. Raises ErrorCode::usage where there are none.
   [[nodiscard]] std::vector<std::string> all_texts() const;

@@ -30,6 +30,15 @@
 // embed: texts to embeddings and scores
 #include "mica_tools/embed/text_embedder.hpp"
 
+// search: passages of texts, their embeddings as an index, the nearest ones
+#include "mica_tools/search/cut_text.hpp"
+#include "mica_tools/search/index_info.hpp"
+#include "mica_tools/search/index_reader.hpp"
+#include "mica_tools/search/index_writer.hpp"
+#include "mica_tools/search/nearest.hpp"
+#include "mica_tools/search/text_files.hpp"
+#include "mica_tools/search/update_index.hpp"
+
 // quantize: files in other formats, importance matrices
 #include "mica_tools/quantize/importance.hpp"
 #include "mica_tools/quantize/importance_collector.hpp"

@@ -102,9 +102,15 @@ class BasicTextEmbedder {
   /// naming it `name`.
   [[nodiscard]] std::vector<TokenId> tokens(std::string_view text, TextUse use = TextUse::any,
                                             std::string_view name = "the text") const {
-    const std::string& prefix = prefixes_[static_cast<std::size_t>(use)];
-    auto ids = model_->tokenizer().encode(prefix.empty() ? std::string(text) : prefix + std::string(text));
-    return fitted(std::move(ids), name);
+    return fitted(encoded(text, use), name);
+  }
+  /// The number of tokens of a text, also where the text is too long.
+  [[nodiscard]] std::size_t count(std::string_view text, TextUse use = TextUse::any) const {
+    return encoded(text, use).size();
+  }
+  /// What stands before texts of that use; empty: nothing.
+  [[nodiscard]] const std::string& prefix(TextUse use) const noexcept {
+    return prefixes_[static_cast<std::size_t>(use)];
   }
   /// The same of a query and a document, for a reranker. A document loses tokens before a query does.
   [[nodiscard]] std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document,
@@ -174,6 +180,9 @@ class BasicTextEmbedder {
   }
 
  private:
+  [[nodiscard]] std::vector<TokenId> encoded(std::string_view text, TextUse use) const {
+    return model_->tokenizer().encode(prefix(use).empty() ? std::string(text) : join(prefix(use), text));
+  }
   [[nodiscard]] std::vector<TokenId> fitted(std::vector<TokenId> ids, std::string_view name) const {
     MICA_CHECK(!ids.empty(), usage, name, " is empty");
     MICA_CHECK(truncates_ || ids.size() <= max_tokens(), usage, name, " has ", ids.size(), " tokens, and ",

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files of a folder that a search may read: regular files in it and in the folders below, without hidden
+// ones. Links are not followed.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/io/file.hpp"
+#include "mica/text/utf8.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace mica::search {
+
+/// A file as it was found. Another size or time of change: its text may be another.
+struct FileState {
+  std::string path;              // from the folder on, with /
+  std::uint64_t size = 0;        // bytes
+  std::int64_t modified_ns = 0;  // as io::FileIdentity
+
+  friend bool operator==(const FileState&, const FileState&) = default;
+};
+
+/// Larger files are left out: a text of this size is a log or a table.
+inline constexpr std::uint64_t max_file_bytes = std::uint64_t{16} << 20;
+
+/// Raises ErrorCode::file for a path that is missing or no folder.
+inline void check_folder(const std::string& folder) {
+  MICA_CHECK(io::exists(folder), file, escaped(folder), ": no such folder");
+  MICA_CHECK(io::is_folder(folder), file, escaped(folder), ": is a file, a folder is needed");
+}
+
+/// The files below a folder by their paths. Folders that may not be read are left out. Raises ErrorCode::file
+/// as check_folder(), and for a folder that cannot be read.
+[[nodiscard]] inline std::vector<FileState> find_files(const std::string& folder) {
+  namespace fs = std::filesystem;
+  check_folder(folder);
+  std::vector<FileState> files;
+  std::error_code error;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    std::error_code ignored;
+    const fs::file_status status = at->symlink_status(ignored);
+    if (at->path().filename().native().starts_with('.')) {
+      if (fs::is_directory(status)) at.disable_recursion_pending();
+      continue;
+    }
+    struct ::stat found {};
+    if (!fs::is_regular_file(status) || ::lstat(at->path().c_str(), &found) != 0) continue;
+    const io::FileIdentity identity = io::detail::identity_of(found);
+    if (identity.size == 0 || identity.size > max_file_bytes) continue;
+    files.push_back(
+        {at->path().lexically_relative(folder).generic_string(), identity.size, identity.modified_ns});
+  }
+  MICA_CHECK(!error, file, escaped(folder), ": cannot be read: ", error.message());
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return files;
+}
+
+/// The path of a file for the system.
+[[nodiscard]] inline std::string path_in(const std::string& folder, std::string_view path) {
+  return (std::filesystem::path(folder) / path).string();
+}
+
+/// The text of a file that was found; empty for one that is binary, not UTF-8, gone or not readable.
+[[nodiscard]] inline std::optional<std::string> read_text_file(const std::string& path) {
+  try {
+    const io::File file = io::File::open(path);
+    if (file.size() > max_file_bytes) return std::nullopt;
+    std::string text(static_cast<std::size_t>(file.size()), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+    if (text.find('\0') != text.npos || !text::is_utf8(text)) return std::nullopt;
+    return text;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Whether the name of a file says that its text is Markdown.
+[[nodiscard]] inline bool is_markdown(std::string_view path) noexcept {
+  return path.ends_with(".md") || path.ends_with(".markdown") || path.ends_with(".mdx") ||
+         path.ends_with(".MD");
+}
+
+}  // namespace mica::search
