@@ -10,9 +10,12 @@
 #include "json_text.hpp"
 #include "machine_speed.hpp"
 #include "meter.hpp"
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/plan/solve.hpp"
+#include "mica_tools/embed/text_embedder.hpp"
 #include "mica_tools/remote/url.hpp"
 #include "plan_text.hpp"
 #include "verbs.hpp"
@@ -20,6 +23,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace mica::program {
@@ -232,6 +236,8 @@ int PlanVerb::run() {
   const gguf::Document document = open_document(*this);
   OpenOptions open = open_options(*this);
   open.logits_rows = open.sequences.count = parallel;
+  const arch::Config config = arch::AnyOf<arch::All>::config(document);
+  if (config.encodes) open = embedding_options(std::move(open), config);  // as mica embed opens it
   const plan::Question question = question_of(open);
   const std::uint64_t budget = open.memory_bytes ? *open.memory_bytes : budget_of(document, open);
   const plan::Plan plan = plan_within(document, question, budget);
