@@ -236,8 +236,8 @@ int PlanVerb::run() {
   const gguf::Document document = open_document(*this);
   OpenOptions open = open_options(*this);
   open.logits_rows = open.sequences.count = parallel;
-  const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  if (config.encodes) open = embedding_options(std::move(open), config);  // as mica embed opens it
+  const arch::Config model = arch::AnyOf<arch::All>::config(document);
+  if (model.encodes) open = embedding_options(std::move(open), model);  // as mica embed opens it
   const plan::Question question = question_of(open);
   const std::uint64_t budget = open.memory_bytes ? *open.memory_bytes : budget_of(document, open);
   const plan::Plan plan = plan_within(document, question, budget);
