@@ -23,8 +23,8 @@ const std::vector<std::vector<std::string>> floors = {
     {"block", "arch"},
     {"sample", "text", "constraint", "model"},
     {"plan", "runtime"},
-    {"json", "schema", "write", "encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace",
-     "advice", "fit", "hub", "chat", "calls", "serve", "http", "routes"},
+    {"json",    "schema", "write",  "encode", "embed", "quantize", "synth", "convert", "pack", "remote",
+     "measure", "pace",   "advice", "fit",    "hub",   "chat",     "calls", "serve",   "http", "routes"},
 };
 
 // The rooms in reading order: one may include those before it and itself.
