@@ -13,6 +13,13 @@
 
 namespace mica::program {
 
+std::optional<arch::Pooling> pooling_named(std::string_view name) {
+  if (name == "mean") return arch::Pooling::mean;
+  if (name == "cls") return arch::Pooling::first;
+  if (name == "last") return arch::Pooling::last;
+  return std::nullopt;
+}
+
 void EmbedVerb::add_to(Flags& flags, std::string what, std::string meaning) {
   add_model(flags);
   RunningOptions::add_to(flags, "tokens of the longest text; 0: what the model was trained for", "0");
@@ -44,9 +51,7 @@ TextEmbedderOptions EmbedVerb::options() const {
   options.truncate = truncate;
   options.rows.dims = dims;
   options.rows.texts = texts;
-  if (pooling == "mean") options.rows.pooling = arch::Pooling::mean;
-  if (pooling == "cls") options.rows.pooling = arch::Pooling::first;
-  if (pooling == "last") options.rows.pooling = arch::Pooling::last;
+  options.rows.pooling = pooling_named(pooling);
   return options;
 }
 

@@ -6,10 +6,16 @@
 #include "mica_tools/embed/text_embedder.hpp"
 #include "running_options.hpp"
 
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::program {
+
+/// The pooling of a flag: mean, cls, last; empty for others.
+[[nodiscard]] std::optional<arch::Pooling> pooling_named(std::string_view name);
 
 class EmbedVerb : public RunningVerb {
  public:

@@ -3,12 +3,12 @@
 // Tokens as tokenize and detokenize show them. A file with a vocabulary alone is enough.
 #pragma once
 
-#include "base64.hpp"
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
+#include "mica_tools/json/base64.hpp"
 
 #include <string>
 

@@ -8,6 +8,7 @@
 #include "mica/runtime/complete.hpp"
 #include "mica/runtime/concept.hpp"
 #include "mica/runtime/drafter.hpp"
+#include "mica/runtime/embed_batch.hpp"
 #include "mica/runtime/embedder.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/generate_options.hpp"

@@ -29,6 +29,7 @@
 
 // embed: texts to embeddings and scores
 #include "mica_tools/embed/text_embedder.hpp"
+#include "mica_tools/embed/text_tokens.hpp"
 
 // search: passages of texts, their embeddings as an index, the nearest ones
 #include "mica_tools/search/cut_text.hpp"
@@ -129,6 +130,7 @@
 // serve: answers for many clients inside one budget
 #include "mica_tools/serve/answer.hpp"
 #include "mica_tools/serve/chat_functions.hpp"
+#include "mica_tools/serve/embed_engine.hpp"
 #include "mica_tools/serve/engine.hpp"
 #include "mica_tools/serve/event.hpp"
 #include "mica_tools/serve/job.hpp"
@@ -147,6 +149,7 @@
 #include "mica_tools/serve/slot_task.hpp"
 #include "mica_tools/serve/state_folder.hpp"
 #include "mica_tools/serve/step_pace.hpp"
+#include "mica_tools/serve/waiting.hpp"
 
 // schema: formats of strings, references and options; the rest needs a JSON library (schema/schema.hpp)
 #include "mica_tools/schema/formats.hpp"

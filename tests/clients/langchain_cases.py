@@ -4,9 +4,11 @@
 from importlib.metadata import version
 
 import openai
-from checks import LONG, MODEL, PARAMETERS, URL, WEATHER, case, is_weather, leaves, raised, run_cases
+from checks import (EMBEDDER, LONG, MODEL, PARAMETERS, QUESTION, SENTENCES, URL, WEATHER, case, check_similarities,
+                    embedding_case, is_weather, leaves, raised, run_cases, similarity)
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
-from langchain_openai import ChatOpenAI, OpenAI
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 
 ASK = [SystemMessage("You tell tales."), HumanMessage("Tell me about a king.")]
 
@@ -72,6 +74,26 @@ def a_loop_of_tools():
     assert chat().bind_tools(tools, tool_choice="none").invoke(messages).content
     of_schema = chat(max_tokens=200).with_structured_output({"title": "weather", **PARAMETERS}, method="json_schema")
     assert is_weather("get_weather", of_schema.invoke(ASK))
+
+
+def embedder():
+    # By default the library sends tokens of a vocabulary of OpenAI.
+    return OpenAIEmbeddings(base_url=URL + "/v1", api_key="none", model=EMBEDDER, check_embedding_ctx_length=False,
+                            max_retries=0)
+
+
+@embedding_case
+def embeddings():
+    rows = embedder().embed_documents(SENTENCES)
+    check_similarities(rows)
+    assert similarity(embedder().embed_query(SENTENCES[0]), rows[0]) > 0.9999
+
+
+@embedding_case
+def a_retriever():
+    store = InMemoryVectorStore.from_texts(SENTENCES, embedding=embedder())
+    found = store.as_retriever(search_kwargs={"k": 2}).invoke(QUESTION)
+    assert {document.page_content for document in found} == set(SENTENCES[:2])
 
 
 @case

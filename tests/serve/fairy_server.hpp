@@ -5,10 +5,12 @@
 
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/generate.hpp"
+#include "mica_tools/embed/text_embedder.hpp"
 #include "mica_tools/serve/scheduler.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -35,7 +37,7 @@ class FileLoader final : public serve::Loader {
                                            const std::shared_ptr<budget::Ledger>& ledger,
                                            std::size_t answers) override {
     const plan::Plan plan = plan_of(card.path);
-    OpenOptions options = options_of(answers);
+    OpenOptions options = options_of(answers, gguf::open(card.path));
     options.ledger = ledger;
     serve::ChatFunctions chat{[](std::span<const text::Message> messages, const serve::Conversation&,
                                  bool with_answer, const text::MarkedMessages&) {
@@ -45,6 +47,14 @@ class FileLoader final : public serve::Loader {
     }};
     return std::make_shared<serve::LoadedModel>(mica::open(card.path, options), card, std::move(chat),
                                                 serve::SequenceBytes(plan.sequence_bytes));
+  }
+  /// Of a text encoder: with steps of whole texts, which have no more tokens than it has positions.
+  [[nodiscard]] OpenOptions options_of(std::size_t answers, const gguf::Document& document) const {
+    const arch::Config config = arch::AnyOf<arch::All>::config(document);
+    OpenOptions options = options_of(answers);
+    if (!config.encodes) return options;
+    options.n_ctx = std::min(n_ctx_, config.n_ctx_train);
+    return embedding_options(std::move(options), config);
   }
   [[nodiscard]] OpenOptions options_of(std::size_t answers) const {
     OpenOptions options{.n_ctx = n_ctx_, .chunk = chunk_, .logits_rows = answers, .threads = 1};
@@ -56,12 +66,14 @@ class FileLoader final : public serve::Loader {
 
  private:
   [[nodiscard]] plan::Plan plan_of(const std::string& path) const {
-    const OpenOptions options = options_of(rows_);
+    const gguf::Document document = gguf::open(path);
+    const OpenOptions options = options_of(rows_, document);
     plan::Question question;
     question.model = {.n_ctx = options.n_ctx, .chunk = options.chunk, .logits_rows = rows_, .log = {}};
     question.choice = options.choice;
+    question.sequences = options.sequences;
     question.sequence_bytes = true;
-    return plan::make_plan<TypeList<arch::Llama>>(gguf::open(path), question);
+    return plan::make_plan(document, question);
   }
 
   static constexpr std::size_t rows_ = 4;

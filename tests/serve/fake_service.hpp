@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A service with one model whose tokens are bytes, and whose answers are scripts. It records jobs.
-// Connections that record pieces, and can leave.
+// A service with one model whose tokens are bytes, and whose answers are scripts; rows are numbers of their
+// texts. It records jobs. Connections that record pieces, and can leave.
 #pragma once
 
 #include "mica_tools/http/fields.hpp"
 #include "mica_tools/http/request_reply.hpp"
 #include "mica_tools/serve/service.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -93,6 +94,32 @@ class FakeModel final : public serve::ServedModel {
 
   [[nodiscard]] const serve::ServedCalls& calls() const override { return calls_; }
 
+  /// Texts and pairs have at most 16 tokens: <s>, their bytes, </s>; a pair has </s> between its texts.
+  [[nodiscard]] std::size_t max_text_tokens() const noexcept override { return 16; }
+  [[nodiscard]] std::vector<TokenId> text_tokens(std::string_view text, TextUse use, bool truncate,
+                                                 std::string_view name) const override {
+    const char* const prefixes[] = {"", "q:", "d:"};
+    auto out = encode(prefixes[static_cast<std::size_t>(use)] + std::string(text), true, false);
+    out.push_back(1);
+    if (out.size() > 16 && !truncate)
+      throw serve::Refusal(serve::Cause::invalid, std::string(name) + " is too large");
+    out.resize(std::min<std::size_t>(out.size(), 16));
+    return out;
+  }
+  [[nodiscard]] std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document,
+                                                 bool truncate, std::string_view name) const override {
+    return text_tokens(std::string(query) + '\1' + std::string(document), TextUse::any, truncate, name);
+  }
+  [[nodiscard]] std::size_t row_width(const RowOptions& options) const override {
+    return card_.ranks ? 1 : options.dims == 0 ? 4 : options.dims;
+  }
+  /// A model that embeds, or ranks.
+  void become(bool writes, bool embeds, bool ranks) {
+    card_.writes = writes;
+    card_.embeds = embeds;
+    card_.ranks = ranks;
+  }
+
   mutable std::vector<serve::Conversation> conversations;  // that were rendered
 
  private:
@@ -140,6 +167,7 @@ class FakeService final : public serve::Service {
   [[nodiscard]] std::shared_ptr<serve::Answer> submit(serve::Job job) override {
     const std::size_t number = jobs.size();
     if (refusal && number >= refuse_from) throw *refusal;
+    if (job.embed && !scripts.contains(number)) scripts[number] = {rows_of(job), rows_ended(job)};
     jobs.push_back(std::move(job));
     auto answer = std::make_shared<serve::Answer>();
     const auto own = scripts.find(number);
@@ -156,6 +184,25 @@ class FakeService final : public serve::Service {
     return {84, 1234, 0.5};
   }
   [[nodiscard]] serve::Snapshot snapshot() const override { return state; }
+  /// The numbers of a row: its tokens, the last one, and -0.25, as many as it has.
+  [[nodiscard]] static serve::Embedded rows_of(const serve::Job& job) {
+    serve::Embedded out{{}, job.model->row_width(job.embed->rows)};
+    for (const auto& text : job.embed->texts) {
+      for (std::size_t row = 0; row < (job.embed->rows.each_token ? text.size() : 1); ++row) {
+        for (std::size_t k = 0; k < out.width; ++k)
+          out.numbers.push_back(k == 0   ? static_cast<float>(text.size())
+                                : k == 1 ? static_cast<float>(text[text.size() - 2])
+                                         : -0.25f);
+      }
+    }
+    return out;
+  }
+  [[nodiscard]] static serve::Ended rows_ended(const serve::Job& job) {
+    serve::Ended out;
+    out.reason = StopReason::end_of_text;
+    out.prompt_tokens = job.embed->tokens();
+    return out;
+  }
   /// Puts the next event of each answer.
   void step() {
     for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -179,6 +226,7 @@ class FakeService final : public serve::Service {
   bool loaded = true;
   bool stepwise = false;  // submit() puts the first event; texts that wait together are joined
   [[nodiscard]] const FakeModel& tiny() const noexcept { return *model_; }
+  [[nodiscard]] FakeModel& tiny() noexcept { return *model_; }
 
  private:
   std::shared_ptr<FakeModel> model_ = std::make_shared<FakeModel>();

@@ -234,8 +234,7 @@ TEST_CASE("what Ollama's API cannot do here is refused by name") {
   refused("/api/generate", R"(,"prompt":"a","context":[1])", "context: ", 400);
   refused("/api/generate", R"(,"prompt":"a","images":["x"])", "images: ", 400);
   refused("/api/generate", R"(,"prompt":"a","system":"b","raw":true)", "system: ", 400);
-  for (const char* path :
-       {"/api/embed", "/api/embeddings", "/api/pull", "/api/push", "/api/create", "/api/copy"})
+  for (const char* path : {"/api/pull", "/api/push", "/api/create", "/api/copy"})
     refused(path, "", path, 501);
   Server server;
   CHECK(server.router.handle({"DELETE", "/api/delete", {}, {}, "{}"}).status == 501);

@@ -426,7 +426,7 @@ TEST_CASE("what submit() refuses has its status, also where a stream was asked f
 
 TEST_CASE("other kinds of models are answered with 501") {
   const Chat chat;
-  for (const char* other : {"/v1/embeddings", "/v1/rerank", "/embedding", "/v1/audio/speech"})
+  for (const char* other : {"/v1/moderations", "/v1/audio/speech"})
     CHECK(json_of(chat.router.handle(post(other, "{}")))["error"]["type"] == "not_supported_error");
 }
 

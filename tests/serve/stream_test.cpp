@@ -28,7 +28,7 @@ TEST_CASE("events of several answers arrive with their numbers, each in its orde
   std::vector<std::string> seen(2);
   CHECK(answers.run(
       [&](std::size_t i, Event event) {
-        const char* names[] = {"begun", "text", "ended"};
+        const char* names[] = {"begun", "text", "embedded", "ended"};
         seen[i] += std::string(names[event.index()]) + " ";
         return true;
       },

@@ -5,8 +5,10 @@
 #include "chat_format.hpp"
 #include "console.hpp"
 #include "mica/arch/any_of.hpp"
+#include "mica/budget/size.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/sample/standard.hpp"
+#include "mica_tools/embed/text_embedder.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -17,6 +19,9 @@ namespace {
 /// Default contexts in tokens: of one model, and of each where several share the memory. Longer ones are one
 /// flag away; an answer takes memory for the tokens that it has.
 constexpr std::size_t default_context = 32768, default_context_of_many = 8192;
+/// Of a text encoder, whose steps have scratch for a whole text; and the shortest ones that are tried where
+/// memory is short, before weights are streamed and after that.
+constexpr std::size_t default_text = 2048, min_resident_text = 512, min_text = 64;
 
 OpenOptions options_of(const AnswerVerb& verb, std::size_t answers) {
   OpenOptions open = open_options(static_cast<const RunningOptions&>(verb));
@@ -27,9 +32,38 @@ OpenOptions options_of(const AnswerVerb& verb, std::size_t answers) {
 
 }  // namespace
 
+/// Of a text encoder: with texts of the requested length, or shorter ones, until it fits.
+plan::Fallback FileLoader::encoder_within(const serve::ModelCard& card, const gguf::Document& document,
+                                          std::uint64_t budget) const {
+  const arch::Config config = arch::AnyOf<arch::All>::config(document);
+  const std::size_t wanted = std::min(verb_.n_ctx == 0 ? default_text : verb_.n_ctx, config.n_ctx_train);
+  for (const bool streams : {false, true}) {
+    if (streams && verb_.weights_given) break;
+    const std::size_t shortest = verb_.n_ctx != 0 ? wanted : streams ? min_text : min_resident_text;
+    for (std::size_t tokens = wanted; tokens == wanted || tokens >= shortest; tokens /= 2) {
+      OpenOptions open = open_options(static_cast<const RunningOptions&>(verb_));
+      open.n_ctx = tokens;
+      if (tokens < wanted) open.chunk = tokens;
+      open = embedding_options(std::move(open), config, serve::LoadedModel::texts_of_step);
+      if (streams) open.choice.weights = paging::Choice::streamed;
+      plan::Question question = question_of(open);
+      plan::Plan plan = plan_within(document, question, budget);
+      if (plan.peak_bytes > budget) continue;
+      if (tokens < wanted || streams)
+        note(verb_, join("mica: ", card.id, ": to fit the budget, texts of ", tokens, " tokens at most",
+                         streams ? ", streamed weights" : ""));
+      return {std::move(question), std::move(plan)};
+    }
+  }
+  raise(ErrorCode::budget, card.path, ": a text encoder of ", budget::size_word(document.file_bytes()),
+        " does not fit ", budget::size_word(budget), "; use a larger --memory, or shorter texts (-c)");
+}
+
 const plan::Fallback& FileLoader::chosen(const serve::ModelCard& card, std::uint64_t budget) {
   if (const auto at = chosen_.find(card.id); at != chosen_.end()) return at->second;
   const gguf::Document document = gguf::open(card.path);
+  if (arch::AnyOf<arch::All>::config(document).encodes)
+    return keep(card, document, encoder_within(card, document, budget), budget);
   plan::Question question = question_of(options_of(verb_, parallel_));
   plan::Adjustable free = freedom_of(verb_);
   free.context = verb_.n_ctx == 0;
@@ -47,8 +81,13 @@ const plan::Fallback& FileLoader::chosen(const serve::ModelCard& card, std::uint
           budget::size_word(server_bytes + sampler), " more than that");
   if (const std::string changes = plan::differences(question, *fallback); !changes.empty())
     note(verb_, join("mica: ", card.id, ": to fit the budget, ", changes));
-  plan::Fallback found = *fallback;
-  if (weights_may_leave(verb_, document, found.question, rest))
+  return keep(card, document, *fallback, rest);
+}
+
+/// With the bytes of sequences, and weights that may leave memory.
+const plan::Fallback& FileLoader::keep(const serve::ModelCard& card, const gguf::Document& document,
+                                       plan::Fallback found, std::uint64_t budget) {
+  if (weights_may_leave(verb_, document, found.question, budget))
     found.question.choice.weights = paging::Choice::streamed;
   found.question.sequence_bytes = true;
   found.plan = plan_run(document, found.question);
@@ -73,11 +112,15 @@ std::shared_ptr<serve::LoadedModel> FileLoader::load(const serve::ModelCard& car
   open.log = log_to_stderr(verb_);
   note(verb_, join("mica: loading ", card.id, ", ", card.path));
   Model model(gguf::open(card.path), open);
-  ChatFormat format(verb_, model.document().metadata(), model.tokenizer().vocabulary());
-  if (!format.note().empty()) note(verb_, join("mica: ", card.id, ": ", format.note()));
   serve::ModelCard loaded = card;
-  loaded.chat_template = format.source();
-  return std::make_shared<serve::LoadedModel>(std::move(model), std::move(loaded), format.functions(),
+  serve::ChatFunctions chat;
+  if (!model.config().encodes) {
+    const ChatFormat format(verb_, model.document().metadata(), model.tokenizer().vocabulary());
+    if (!format.note().empty()) note(verb_, join("mica: ", card.id, ": ", format.note()));
+    loaded.chat_template = format.source();
+    chat = format.functions();
+  }
+  return std::make_shared<serve::LoadedModel>(std::move(model), std::move(loaded), std::move(chat),
                                               serve::SequenceBytes(fallback.plan.sequence_bytes));
 }
 

@@ -36,6 +36,10 @@ class FileLoader final : public serve::Loader {
 
  private:
   const plan::Fallback& chosen(const serve::ModelCard& card, std::uint64_t budget);
+  [[nodiscard]] plan::Fallback encoder_within(const serve::ModelCard& card, const gguf::Document& document,
+                                              std::uint64_t budget) const;
+  const plan::Fallback& keep(const serve::ModelCard& card, const gguf::Document& document,
+                             plan::Fallback found, std::uint64_t budget);
 
   const AnswerVerb& verb_;
   std::size_t parallel_;

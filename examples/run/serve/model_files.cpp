@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_files.hpp"
 
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/base/error.hpp"
 #include "mica/gguf/detail/shard_name.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/quantize/recipe.hpp"
@@ -35,6 +38,13 @@ serve::ModelCard card_of(const std::string& path) {
   const auto type = metadata.get<std::uint32_t>("general.file_type");
   const auto recipe = type ? quantize::find_recipe(join(*type)) : std::nullopt;
   card.quantisation = recipe ? std::string(quantize::info(*recipe).name) : "mixed";
+  try {
+    const arch::Config config = arch::AnyOf<arch::All>::config(document);
+    card.writes = !config.encodes;
+    card.embeds = config.pooling != arch::Pooling::none && !config.ranks;
+    card.ranks = config.ranks;
+  } catch (const Error&) {  // said when it is loaded
+  }
   for (const gguf::TensorInfo& tensor : document.tensors()) card.parameters += tensor.elements();
   card.file_bytes = document.file_bytes();
   std::error_code error;

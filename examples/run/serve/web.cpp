@@ -4,11 +4,13 @@
 #include "mica_tools/http/guard.hpp"
 #include "mica_tools/http/router.hpp"
 #include "mica_tools/routes/anthropic.hpp"
+#include "mica_tools/routes/embeddings.hpp"
 #include "mica_tools/routes/llama.hpp"
 #include "mica_tools/routes/models.hpp"
 #include "mica_tools/routes/ollama.hpp"
 #include "mica_tools/routes/openai_chat.hpp"
 #include "mica_tools/routes/openai_text.hpp"
+#include "mica_tools/routes/rerank.hpp"
 #include "mica_tools/routes/responses.hpp"
 #include "page.hpp"
 
@@ -44,12 +46,15 @@ serve::HttpHandler web_handler(serve::Service& service, const WebOptions& option
   routes.sampler = options.sampler;
   routes.max_tokens = options.max_tokens;
   routes.max_running = options.parallel;
+  routes.pooling = options.pooling;
   routes.version = options.version;
   for (const char* const path : {"/", "/index.html"})
     web->router.add("GET", path, serve::Api::openai, [](const auto&, const auto&) { return page_reply(); });
   serve::add_models(web->router, service);
   serve::add_openai_chat(web->router, service, routes);
   serve::add_openai_text(web->router, service, routes);
+  serve::add_embeddings(web->router, service, routes);
+  serve::add_rerank(web->router, service, routes);
   serve::add_responses(web->router, service, routes);
   serve::add_anthropic(web->router, service, routes);
   serve::add_ollama(web->router, service, routes);

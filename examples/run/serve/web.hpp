@@ -3,12 +3,14 @@
 // All routes as one function from requests to replies; compiled in a unit of its own.
 #pragma once
 
+#include "mica/arch/config.hpp"
 #include "mica/sample/sampler_options.hpp"
 #include "mica_tools/http/listen_options.hpp"
 #include "mica_tools/serve/service.hpp"
 #include "request_log.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ struct WebOptions {
   sample::SamplerOptions sampler;    // where a request has no value
   std::size_t max_tokens = 0;        // of an answer whose request has no maximum; 0: none
   std::size_t parallel = 1;
+  std::optional<arch::Pooling> pooling;  // of embeddings whose request and model say none
   std::string version;
   LogForm log = LogForm::none;  // a line for each request
 };

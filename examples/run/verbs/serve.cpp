@@ -3,6 +3,7 @@
 // serve: models over HTTP, for clients of OpenAI, Anthropic, Ollama and llama-server.
 #include "answer_options.hpp"
 #include "console.hpp"
+#include "embed_options.hpp"
 #include "mica/budget/size.hpp"
 #include "mica_tools/routes/route_options.hpp"
 #include "mica_tools/serve/scheduler.hpp"
@@ -53,6 +54,7 @@ class Serve final : public AnswerVerb {
   std::string key_file_;
   std::size_t max_body_mib_ = 2;
   std::int64_t keep_alive_ = -1;  // seconds
+  std::string pooling_;           // empty: as the files say
 };
 
 void Serve::declare(Flags& flags) {
@@ -87,6 +89,9 @@ void Serve::declare(Flags& flags) {
                "FORM", "a line on stderr for each request and each answer");
   flags.number("--max-stall", scheduler_.max_stall, {1.05, 100.0},
                "a prompt may make the steps of other answers about this many times as long");
+  flags.choice(
+      "--pooling", pooling_, {"mean", "cls", "last"}, "NAME",
+      "embed texts with models whose file does not say how their states become one row: mean cls last");
   flags.number("--max-body", max_body_mib_, {1, 1024}, "maximum of MiB of a request's body");
   ChatOptions::add_template(flags);
   RunningOptions::add_to(
@@ -172,6 +177,7 @@ int Serve::run() {
   web_.version = MICA_PROGRAM_VERSION;
   listen_.max_body = max_body_mib_ << 20;
   web_.max_tokens = limit();
+  web_.pooling = pooling_named(pooling_);
   if (keep_alive_ >= 0) scheduler_.keep_alive = std::chrono::seconds(keep_alive_);
 
   if (!scheduler_.state.empty()) serve::make_folder(scheduler_.state);

@@ -16,12 +16,10 @@
 #include "mica/base/error.hpp"
 #include "mica/runtime/embedder.hpp"
 #include "mica/runtime/open.hpp"
-#include "mica/text/token_pair.hpp"
+#include "mica_tools/embed/text_tokens.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,9 +27,6 @@
 #include <vector>
 
 namespace mica {
-
-/// What a text is used for. A model that was trained with prefixes has one for each.
-enum class TextUse : std::uint8_t { any, query, document };
 
 struct TextEmbedderOptions {
   EmbedderOptions rows = {};  // how states become a row
@@ -70,12 +65,6 @@ struct Rows {
   }
 };
 
-/// Keys of a file with the prefixes of TextUse::query and TextUse::document. They are mica's own.
-inline constexpr std::string_view query_prefix_key = "mica.prefix.query";
-inline constexpr std::string_view document_prefix_key = "mica.prefix.document";
-/// The key with the text of a pair for a reranker that is a decoder: {query} and {document} are replaced.
-inline constexpr std::string_view rerank_template_key = "tokenizer.chat_template.rerank";
-
 /// Embeds and ranks. One thread at a time, with no other work of the model in between.
 template <class Families, class Formats>
 class BasicTextEmbedder {
@@ -84,15 +73,10 @@ class BasicTextEmbedder {
 
   /// The model outlives it. Raises what Embedder raises.
   explicit BasicTextEmbedder(Model& model, const TextEmbedderOptions& options = {})
-      : model_(&model), truncates_(options.truncate), embedder_(model.transformer(), options.rows) {
-    const gguf::Metadata& metadata = model.document().metadata();
-    const auto text = [&](std::string_view key) {
-      return std::string(metadata.template get<std::string_view>(key).value_or(""));
-    };
-    prefixes_[static_cast<std::size_t>(TextUse::query)] = text(query_prefix_key);
-    prefixes_[static_cast<std::size_t>(TextUse::document)] = text(document_prefix_key);
-    pair_text_ = text(rerank_template_key);
-  }
+      : model_(&model),
+        truncates_(options.truncate),
+        embedder_(model.transformer(), options.rows),
+        tokens_(model.tokenizer(), model.document().metadata(), embedder_.max_tokens()) {}
 
   [[nodiscard]] std::size_t width() const noexcept { return embedder_.width(); }  // of a row
   [[nodiscard]] bool ranks() const noexcept { return embedder_.ranks(); }  // a reranker: rows are scores
@@ -102,33 +86,18 @@ class BasicTextEmbedder {
   /// naming it `name`.
   [[nodiscard]] std::vector<TokenId> tokens(std::string_view text, TextUse use = TextUse::any,
                                             std::string_view name = "the text") const {
-    return fitted(encoded(text, use), name);
+    return tokens_.of_text(text, use, truncates_, name);
   }
   /// The number of tokens of a text, also where the text is too long.
   [[nodiscard]] std::size_t count(std::string_view text, TextUse use = TextUse::any) const {
-    return encoded(text, use).size();
+    return tokens_.count(text, use);
   }
   /// What stands before texts of that use; empty: nothing.
-  [[nodiscard]] const std::string& prefix(TextUse use) const noexcept {
-    return prefixes_[static_cast<std::size_t>(use)];
-  }
+  [[nodiscard]] const std::string& prefix(TextUse use) const noexcept { return tokens_.prefix(use); }
   /// The same of a query and a document, for a reranker. A document loses tokens before a query does.
   [[nodiscard]] std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document,
                                                  std::string_view name = "the document") const {
-    const text::AnyTokenizer& tokenizer = model_->tokenizer();
-    if (!pair_text_.empty()) {
-      const Filled pair = filled(query, document);
-      return fitted(tokenizer.encode(pair.text, {.parse_special = true, .literal = pair.literal}), name);
-    }
-    const auto plain = [&](std::string_view text) { return tokenizer.encode(text, {.add_special = false}); };
-    const std::vector<TokenId> first = plain(query), second = plain(document);
-    auto ids = text::join_pair(tokenizer.vocabulary(), first, second).ids;
-    if (ids.size() <= max_tokens() || !truncates_) return fitted(std::move(ids), name);
-    const std::size_t surplus = ids.size() - max_tokens();
-    MICA_CHECK(surplus <= second.size(), usage, "the query has ", first.size(), " tokens; with ", name,
-               " at most ", max_tokens(), " are read");
-    return text::join_pair(tokenizer.vocabulary(), first, std::span(second).first(second.size() - surplus))
-        .ids;
+    return tokens_.of_pair(query, document, truncates_, name);
   }
 
   /// Embeddings of texts. Raises ErrorCode::usage for a text as tokens() does, naming its number from 1 on,
@@ -153,7 +122,7 @@ class BasicTextEmbedder {
     read_ = rows.all_tokens();
     std::vector<float> scores(documents.size());
     for (std::size_t i = 0; i < documents.size(); ++i)
-      scores[i] = ranks() ? rows[i][0] : product(rows[0], rows[i + 1]);
+      scores[i] = ranks() ? rows[i][0] : dot_product(rows[0], rows[i + 1]);
     return scores;
   }
   /// Tokens that the last rank() read.
@@ -180,57 +149,10 @@ class BasicTextEmbedder {
   }
 
  private:
-  [[nodiscard]] std::vector<TokenId> encoded(std::string_view text, TextUse use) const {
-    return model_->tokenizer().encode(prefix(use).empty() ? std::string(text) : join(prefix(use), text));
-  }
-  [[nodiscard]] std::vector<TokenId> fitted(std::vector<TokenId> ids, std::string_view name) const {
-    MICA_CHECK(!ids.empty(), usage, name, " is empty");
-    MICA_CHECK(truncates_ || ids.size() <= max_tokens(), usage, name, " has ", ids.size(), " tokens, and ",
-               max_tokens(), " are read at most; shorten it, or let it be truncated");
-    if (ids.size() <= max_tokens()) return ids;
-    const bool ends = model_->tokenizer().vocabulary().add_eos();
-    const TokenId end = ids.back();
-    ids.resize(max_tokens());
-    if (ends) ids.back() = end;
-    return ids;
-  }
-  /// The text of a pair, and the places in it that the caller wrote: no control token begins there.
-  struct Filled {
-    std::string text;
-    std::vector<std::size_t> literal;
-
-    void append_literal(std::string_view part) {
-      for (std::size_t i = 0; i < part.size(); ++i) literal.push_back(text.size() + i);
-      text.append(part);
-    }
-  };
-  [[nodiscard]] Filled filled(std::string_view query, std::string_view document) const {
-    Filled out;
-    for (std::string_view rest = pair_text_; !rest.empty();) {
-      const auto takes = [&](std::string_view word, std::string_view value) {
-        if (!rest.starts_with(word)) return false;
-        out.append_literal(value);
-        rest.remove_prefix(word.size());
-        return true;
-      };
-      if (takes("{query}", query) || takes("{document}", document)) continue;
-      const std::size_t brace = std::min(rest.find('{', 1), rest.size());
-      out.text.append(rest.substr(0, brace));
-      rest.remove_prefix(brace);
-    }
-    return out;
-  }
-  [[nodiscard]] static float product(std::span<const float> a, std::span<const float> b) noexcept {
-    double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-    return static_cast<float>(sum);
-  }
-
   Model* model_;
   bool truncates_;
   Embedder<AnyModel> embedder_;
-  std::string prefixes_[3];
-  std::string pair_text_;
+  TextTokens tokens_;
   std::size_t read_ = 0;
 };
 

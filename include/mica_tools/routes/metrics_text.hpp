@@ -100,6 +100,7 @@ class MetricsText {
   out.add("prompt_tokens_total", "Tokens of prompts, cached ones included.", real(m.prompt_tokens));
   out.add("cached_tokens_total", "Tokens of prompts that needed no computation.", real(m.cached_tokens));
   out.add("answer_tokens_total", "Tokens of answers.", real(m.answer_tokens));
+  out.add("embedded_texts_total", "Texts that became embeddings or scores.", real(m.embedded_texts));
   out.add("steps_total", "Steps of models.", real(m.steps));
   out.add("model_loads_total", "Models that were loaded.", real(m.loads));
   out.add("model_unloads_total", "Models that were unloaded.", real(m.unloads));

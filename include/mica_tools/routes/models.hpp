@@ -14,6 +14,14 @@ namespace mica::serve {
 
 namespace detail {
 
+[[nodiscard]] inline Json output_of(const ModelCard& card) {
+  Json out = Json::array();
+  if (card.writes) out.push_back("text");
+  if (card.embeds) out.push_back("embeddings");
+  if (card.ranks) out.push_back("scores");
+  return out;
+}
+
 [[nodiscard]] inline Json model_entry(const ModelCard& card) {
   const auto known = [&](std::size_t value) { return card.loaded ? Json(value) : Json(); };
   return {{"id", card.id},
@@ -21,7 +29,7 @@ namespace detail {
           {"created", card.modified},
           {"owned_by", "mica"},
           {"status", {{"value", card.loaded ? "loaded" : "unloaded"}}},
-          {"architecture", {{"input_modalities", {"text"}}, {"output_modalities", {"text"}}}},
+          {"architecture", {{"input_modalities", {"text"}}, {"output_modalities", output_of(card)}}},
           {"meta",
            {{"n_vocab", known(card.n_vocab)},
             {"n_ctx", known(card.n_ctx)},

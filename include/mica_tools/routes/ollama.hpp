@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Answers of Ollama's API, POST /api/chat and /api/generate: lines of JSON with some text each, and a last
-// one with counters. Its routes about models are in ollama_models.hpp.
+// one with counters. Its routes about models are in ollama_models.hpp, those for embeddings in
+// ollama_embed.hpp.
 #pragma once
 
 #include "mica_tools/routes/answer_choice.hpp"
 #include "mica_tools/routes/keep_alive.hpp"
 #include "mica_tools/routes/messages.hpp"
+#include "mica_tools/routes/ollama_embed.hpp"
 #include "mica_tools/routes/ollama_models.hpp"
 #include "mica_tools/routes/openai_parts.hpp"
 #include "mica_tools/routes/parts.hpp"
@@ -306,6 +308,7 @@ inline void add_ollama(Router& router, Service& service, const RouteOptions& opt
     add("POST", chat ? "/api/chat" : "/api/generate", [&service, options, chat](const HttpRequest& request) {
       return detail::ollama_answer(service, options, request, chat);
     });
+  add_ollama_embed(router, service, options);
   add("POST", "/api/show",
       [&service, options](const HttpRequest& request) { return ollama_show(service, options, request); });
   add("GET", "/api/tags", [&service](const HttpRequest&) { return ollama_tags(service); });
@@ -319,8 +322,6 @@ inline void add_ollama(Router& router, Service& service, const RouteOptions& opt
       throw Refusal(Cause::unsupported, join(request.path, ": ", reason));
     };
   };
-  for (const char* const path : {"/api/embed", "/api/embeddings"})
-    add("POST", path, refuse("this server writes text and has no model for embeddings"));
   for (const char* const path : {"/api/pull", "/api/push", "/api/create", "/api/copy"})
     add("POST", path, refuse("this server changes no models; `mica pull` fetches one"));
   add("DELETE", "/api/delete", refuse("this server changes no models; `mica rm` deletes one"));

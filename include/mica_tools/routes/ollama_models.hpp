@@ -146,8 +146,11 @@ namespace detail {
   std::string parameters = join("temperature ", dump(shown(s.temperature)), "\ntop_k ", s.top_k, "\ntop_p ",
                                 dump(shown(s.top_p)), "\nmin_p ", dump(shown(s.min_p)));
   if (card.n_ctx > 0) parameters += join("\nnum_ctx ", card.n_ctx);
-  Json capabilities = Json::array({"completion"});
-  if (detail::may_think(card.chat_template)) capabilities.push_back("thinking");
+  Json capabilities = Json::array();
+  if (card.writes) capabilities.push_back("completion");
+  if (card.embeds) capabilities.push_back("embedding");
+  if (card.ranks) capabilities.push_back("rerank");
+  if (card.writes && detail::may_think(card.chat_template)) capabilities.push_back("thinking");
   Json out = {{"modelfile", join("FROM ", card.id, "\n")}, {"parameters", std::move(parameters)}};
   out["template"] = card.chat_template;
   out["details"] = detail::model_details(card);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // POST /v1/chat/completions of OpenAI, with the additions of llama-server: thoughts apart from the answer
-// (reasoning_content), variables of the template, timings. The client runs tools. Routes for embeddings and
-// ranking answer 501.
+// (reasoning_content), variables of the template, timings. The client runs tools. Routes for audio, images
+// and moderation answer 501.
 #pragma once
 
 #include "mica_tools/routes/answer_choice.hpp"
@@ -214,11 +214,10 @@ inline void add_openai_chat(Router& router, Service& service, const RouteOptions
                });
   }
   for (const char* path :
-       {"/v1/embeddings", "/embeddings", "/embedding", "/v1/rerank", "/rerank", "/v1/reranking", "/reranking",
-        "/v1/audio/transcriptions", "/v1/audio/speech", "/v1/images/generations", "/v1/moderations"})
+       {"/v1/audio/transcriptions", "/v1/audio/speech", "/v1/images/generations", "/v1/moderations"})
     router.add("POST", path, Api::openai, [](const HttpRequest& request, const std::string&) -> HttpReply {
       throw Refusal(Cause::unsupported,
-                    request.path + ": this server writes text and has no other kind of model");
+                    request.path + ": this server writes and embeds text and has no other kind of model");
     });
 }
 

@@ -33,10 +33,11 @@ inline constexpr std::int64_t max_top_tokens = 20;  // at each position
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-/// The model that a request names, and the server's options.
+/// The model that a request names, and the server's options. Raises Refusal (option) for a text encoder.
 inline void begin_job(Job& job, Service& service, std::string_view model, const RouteOptions& options,
                       const HttpRequest& request) {
   job.model = service.model(model, request.open);
+  require_writer(job.model->card());
   job.sampler = options.sampler;
   job.max_tokens = options.max_tokens;
 }

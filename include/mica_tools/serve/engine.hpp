@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One loaded model that writes answers: a batch, its prefix cache, and the bytes that its answers will still
-// need. Not here: the queue of jobs (scheduler.hpp), and which models are loaded.
+// need. Texts that it embeds are in a part of its own (embed_engine.hpp). Not here: the queue of jobs
+// (scheduler.hpp), and which models are loaded.
 #pragma once
 
 #include "mica/alloc/booking.hpp"
@@ -11,11 +12,13 @@
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/governed.hpp"
 #include "mica_tools/serve/answer.hpp"
+#include "mica_tools/serve/embed_engine.hpp"
 #include "mica_tools/serve/loaded_model.hpp"
 #include "mica_tools/serve/options.hpp"
 #include "mica_tools/serve/service.hpp"
 #include "mica_tools/serve/state_folder.hpp"
 #include "mica_tools/serve/step_pace.hpp"
+#include "mica_tools/serve/waiting.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -34,33 +37,6 @@
 
 namespace mica::serve {
 
-/// A job in the queue. It does not keep its model in memory.
-struct Waiting {
-  std::uint64_t id = 0;
-  Job job;                         // without its model
-  std::shared_ptr<Answer> answer;  // that its client reads
-  Stopwatch since_submit = {};     // and with it the time in the queue
-  bool constrained = false;        // its constraint was made, and is booked, when it was tried before
-};
-
-/// Ends a job in the queue: as failed or, without a failure, as cancelled.
-inline void end_waiting(const Waiting& waiting, std::string_view model, const Failed& failure,
-                        const SchedulerOptions& options) {
-  Ended ended;
-  ended.reason = StopReason::cancelled;
-  ended.prompt_tokens = waiting.job.prompt.tokens.size();
-  ended.queued_seconds = waiting.since_submit.seconds();
-  if (options.on_ended) options.on_ended({waiting.id, model, ended, failure.message});
-  waiting.answer->put(failure.message.empty() ? Event(ended) : Event(failure));
-}
-
-/// What became of a job that was to be admitted: to get its first step next.
-enum class Admission : std::uint8_t {
-  admitted,      ///< or ended as failed, by an error of its own
-  all_parallel,  ///< SchedulerOptions::parallel answers are running
-  no_memory,     ///< the ledger has not enough for it
-};
-
 /// All members: the thread of the scheduler.
 class Engine {
  public:
@@ -75,15 +51,14 @@ class Engine {
         pace_(options.max_stall),
         prefixes_(model_->model().transformer()),
         slots_(options.parallel),
+        free_other_(std::move(free_other)),
         batch_(model_->model().transformer(), model_->model().tokenizer(),
-               {.reuse_prefixes = true,
-                .free_memory =
-                    [this, free_other = std::move(free_other)] {
-                      return !halted() && (prefixes_.drop_one() || free_other());
-                    }},
-               &prefixes_) {
+               {.reuse_prefixes = true, .free_memory = [this] { return free_memory(); }}, &prefixes_),
+        texts_(
+            *model_, ledger, options_, metrics, [this] { return free_memory(); },
+            [this] { return halted(); }) {
     govern_by(options.watch.get());
-    if (options.state.empty()) return;
+    if (options.state.empty() || !model_->card().writes) return;
     try {
       state_.emplace(options.state + "/" + file_name_of(model_->card().id), options.max_state_bytes);
       if (options.watch)
@@ -95,9 +70,11 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Its model, whether answers run, and the nodes of its prefix cache.
+  /// Its model, whether answers are written or texts embedded, and the nodes of its prefix cache.
   [[nodiscard]] const std::shared_ptr<LoadedModel>& model() const noexcept { return model_; }
-  [[nodiscard]] bool busy() const noexcept { return !running_.empty(); }
+  [[nodiscard]] bool writes() const noexcept { return !running_.empty(); }
+  [[nodiscard]] bool embeds() const noexcept { return texts_.busy(); }
+  [[nodiscard]] bool busy() const noexcept { return writes() || embeds(); }
   [[nodiscard]] std::size_t prefixes() const noexcept { return prefixes_.size(); }
 
   /// Bytes of an answer beside its sequence: the candidates of its sampler.
@@ -115,13 +92,14 @@ class Engine {
   /// left memory and will come back.
   [[nodiscard]] std::uint64_t reserved() const noexcept {
     const std::uint64_t resident = model_->model().transformer().weight_capacity().resident;
-    std::uint64_t bytes = max_weights_ - std::min(max_weights_, resident);
+    std::uint64_t bytes = max_weights_ - std::min(max_weights_, resident) + texts_.reserved();
     for (const Running& running : running_) bytes += growth(running);
     return bytes;
   }
-  /// Bytes that all running answers will take for `tokens` more tokens each, and with the next step.
+  /// Bytes that all running answers will take for `tokens` more tokens each, and with the next step, and
+  /// those that texts may take.
   [[nodiscard]] std::uint64_t growth_within(std::size_t tokens) const noexcept {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = texts_.reserved();
     for (const Running& running : running_) {
       const std::size_t now = running.session.cached();
       const std::size_t soon = std::max(tokens, running.session.chunk_size());
@@ -132,11 +110,13 @@ class Engine {
   /// Between two steps, where memory is short or was: steps become shorter, weights leave, and what left
   /// comes back. True: something changed.
   bool yield(MemoryWatch::Clock::time_point now) { return governed_ && (*governed_)(now); }
-  /// Frees scratch of long steps; where none runs.
-  void shrink() { static_cast<void>(model_->model().transformer().set_chunk(1)); }
+  /// Frees scratch of long steps; where none runs. Those of a text encoder have a whole text.
+  void shrink() {
+    if (model_->card().writes) static_cast<void>(model_->model().transformer().set_chunk(1));
+  }
   /// Whether nothing is left to release, and the memory that is left is not enough for a further answer.
   [[nodiscard]] bool limited() const noexcept { return limited_; }
-  /// Bytes of sequences that running answers have now; a beginning that several share counts once.
+  /// Bytes of sequences that running answers and texts have now; a beginning that several share counts once.
   [[nodiscard]] std::uint64_t held() const noexcept {
     std::uint64_t own = 0, common = 0;
     for (const Running& running : running_) {
@@ -145,7 +125,7 @@ class Engine {
       own += has - shared;
       common = std::max(common, shared);
     }
-    return own + common;
+    return own + common + texts_.held();
   }
   /// Frees the least recently used prefix; false: there is none.
   bool drop_prefix() noexcept { return prefixes_.drop_one(); }
@@ -182,7 +162,9 @@ class Engine {
   std::size_t erase_slot(std::size_t slot) noexcept { return std::exchange(slots_[slot], {}).size(); }
   /// One step of all running answers.
   void step();
-  /// Ends all answers as failed.
+  /// One step of the texts, as EmbedEngine::step().
+  void step_texts(double beside) { texts_.step(beside); }
+  /// Ends all answers and texts as failed.
   void fail_all(const Failed& failure);
   /// Appends the running answers.
   void describe(std::vector<AnswerState>& answers) const;
@@ -248,6 +230,7 @@ class Engine {
   void govern_by(MemoryWatch* watch);
   void limit_growth(std::uint64_t bytes);
   [[nodiscard]] bool halted() const noexcept { return governed_ && governed_->halted(); }
+  [[nodiscard]] bool free_memory() { return !halted() && (prefixes_.drop_one() || free_other_()); }
   [[nodiscard]] Failed failure_of(std::size_t member, const Failed& other);
   void end(Running& running, Failed failure);
 
@@ -259,7 +242,9 @@ class Engine {
   PrefixCache<AnyModel> prefixes_;
   std::vector<std::vector<TokenId>> slots_;  // tokens of the last sequence of each
   alloc::Booking tokens_;                    // the vocabulary as constraints need it; 0: none has run
+  std::function<bool()> free_other_;         // frees a prefix of any model
   RunningBatch batch_;
+  EmbedEngine texts_;
   std::list<Running> running_;                  // addresses stay
   std::optional<Governed<AnyModel>> governed_;  // empty: memory is not watched
   std::uint64_t max_weights_ = 0;               // bytes in memory, as the model was opened; 0: not watched
@@ -397,6 +382,7 @@ inline void Engine::start(Running& running) {
 }
 
 inline Admission Engine::admit(Waiting& waiting, std::uint64_t& reserved, std::uint64_t& needed) {
+  if (waiting.job.embed) return texts_.admit(waiting, reserved, needed);
   // A step has a token of each answer at least.
   const std::size_t rows = model_->model().transformer().chunk();
   if (running_.size() >= std::min(options_.parallel, rows)) return Admission::all_parallel;
@@ -540,6 +526,7 @@ inline void Engine::step() {
 inline void Engine::fail_all(const Failed& failure) {
   for (Running& running : running_) end(running, failure);
   running_.clear();
+  texts_.fail_all(failure);
 }
 
 inline void Engine::govern_by(MemoryWatch* watch) {
@@ -550,7 +537,7 @@ inline void Engine::govern_by(MemoryWatch* watch) {
   GovernedOptions<AnyModel> options;
   options.growth = [this](std::size_t tokens) { return growth_within(tokens); };
   options.limit_growth = [this](std::uint64_t bytes) { limit_growth(bytes); };
-  options.min_chunk = std::max(min_chunk, options_.parallel);
+  options.min_chunk = model_->card().writes ? std::max(min_chunk, options_.parallel) : model.max_chunk();
   options.watch = watch;
   options.log = options_.log;
   governed_.emplace(model, std::move(options));
@@ -573,6 +560,7 @@ inline void Engine::describe(std::vector<AnswerState>& answers) const {
                        running.written, running.end - prompt, model_->bytes().at(running.end), true,
                        running.job.slot});
   }
+  texts_.describe(answers);
 }
 
 }  // namespace mica::serve

@@ -3,6 +3,7 @@
 // What happens to an answer, in order: it begins when its prompt was read, gets text, and ends or fails.
 //
 //   Begun | Text | Text | ... | Ended          or  Failed, at any place
+//   Embedded | Ended                           of texts that are embedded
 #pragma once
 
 #include "mica/base/token_id.hpp"
@@ -37,6 +38,12 @@ struct ScoredPiece {
 struct Text {
   std::string text;                      // appended to what came before
   std::vector<ScoredPiece> tokens = {};  // of Job::scores; their bytes need not end where text does
+};
+
+/// All rows of Job::embed, in the order of the texts.
+struct Embedded {
+  std::vector<float> numbers;  // (rows, width), all finite
+  std::size_t width = 0;       // of a row
 };
 
 /// The answer is complete.
@@ -78,7 +85,7 @@ struct Failed {
 }
 
 /// What an answer reports, in this order: Begun, any number of Text, Ended; or Failed at any time, as the
-/// last one.
-using Event = std::variant<Begun, Text, Ended, Failed>;
+/// last one. What texts report: Embedded, Ended; or Failed.
+using Event = std::variant<Begun, Text, Embedded, Ended, Failed>;
 
 }  // namespace mica::serve

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer that a server is to write, in terms that all APIs share. Routes make jobs of requests; a request
-// for n answers is n jobs.
+// One answer that a server is to write, or texts that it is to embed, in terms that all APIs share. Routes
+// make jobs of requests; a request for n answers is n jobs.
 #pragma once
 
 #include "mica/base/token_id.hpp"
+#include "mica/runtime/embed_batch.hpp"
 #include "mica/sample/sampler_options.hpp"
 #include "mica_tools/serve/make_constraint.hpp"
 
@@ -29,6 +30,20 @@ struct Prompt {
   std::vector<std::size_t> marks = {};
 };
 
+/// Texts that become rows of numbers.
+struct EmbedTexts {
+  std::vector<std::vector<TokenId>>
+      texts;             // one at least, each of 1 to ServedModel::max_text_tokens() tokens
+  RowOptions rows = {};  // how their states become rows
+
+  [[nodiscard]] std::size_t tokens() const noexcept {
+    std::size_t sum = 0;
+    for (const std::vector<TokenId>& text : texts) sum += text.size();
+    return sum;
+  }
+  [[nodiscard]] std::size_t row_count() const noexcept { return rows.each_token ? tokens() : texts.size(); }
+};
+
 /// What is to be written.
 struct Job {
   std::shared_ptr<const ServedModel> model;  // as Service::model() returned it
@@ -43,7 +58,13 @@ struct Job {
   std::size_t top_tokens = 0;                // most likely tokens at each position, with scores
   std::optional<std::size_t> slot = {};      // which has the sequence afterwards; empty: none
   MakeConstraint constraint = {};            // of the answer; empty: none
+  std::optional<EmbedTexts> embed = {};  // in place of all from prompt on: the event is Embedded, not Text
 };
+
+/// Tokens that are read for a job.
+[[nodiscard]] inline std::size_t tokens_of(const Job& job) noexcept {
+  return job.embed ? job.embed->tokens() : job.prompt.tokens.size();
+}
 
 /// Tokens of the sequence when its answer is complete, at most. The prompt is shorter than n_ctx.
 [[nodiscard]] inline std::size_t end_of(const Job& job, std::size_t n_ctx) noexcept {

@@ -5,9 +5,11 @@
 #pragma once
 
 #include "mica/constraint/token_trie.hpp"
+#include "mica/runtime/embedder.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica_tools/chat/chat_tokens.hpp"
 #include "mica_tools/chat/marked_messages.hpp"
+#include "mica_tools/embed/text_tokens.hpp"
 #include "mica_tools/serve/chat_functions.hpp"
 #include "mica_tools/serve/refusal.hpp"
 #include "mica_tools/serve/sequence_bytes.hpp"
@@ -21,10 +23,22 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace mica::serve {
+
+/// Texts that are to share steps, of one job or several.
+struct TextLoad {
+  std::size_t texts = 0, longest = 0, tokens = 0;  // longest: tokens of one text; tokens: of all
+
+  void add(const EmbedTexts& embed) noexcept {
+    texts += embed.texts.size();
+    tokens += embed.tokens();
+    for (const std::vector<TokenId>& text : embed.texts) longest = std::max(longest, text.size());
+  }
+};
 
 /// Members of ServedModel: any thread; model(): one thread.
 class LoadedModel final : public ServedModel {
@@ -32,13 +46,23 @@ class LoadedModel final : public ServedModel {
   /// card: its numbers of the loaded model are filled in. bytes: from Plan::sequence_bytes of the same
   /// choices.
   LoadedModel(Model model, ModelCard card, ChatFunctions chat, SequenceBytes bytes)
-      : model_(std::move(model)), card_(std::move(card)), chat_(std::move(chat)), bytes_(std::move(bytes)) {
+      : model_(std::move(model)),
+        transformer_(model_.transformer()),
+        chunk_(transformer_.chunk()),
+        text_tokens_(model_.tokenizer(), model_.document().metadata(),
+                     EmbedBatch<AnyModel>::max_tokens(transformer_)),
+        card_(std::move(card)),
+        chat_(std::move(chat)),
+        bytes_(std::move(bytes)) {
     const arch::Config& config = model_.config();
     card_.n_ctx = model_.transformer().n_ctx();
     card_.n_vocab = config.n_vocab;
     card_.n_embd = config.width;
     card_.trained_ctx = config.n_ctx_train;
     card_.loaded = true;
+    card_.writes = !config.encodes;
+    card_.embeds = config.pooling != arch::Pooling::none && !config.ranks;
+    card_.ranks = config.ranks;
     const auto& vocabulary = model_.tokenizer().vocabulary();
     if (const auto id = vocabulary.special().bos; id && card_.bos.empty()) card_.bos = vocabulary.text(*id);
     if (const auto id = vocabulary.special().eos; id && card_.eos.empty()) card_.eos = vocabulary.text(*id);
@@ -82,12 +106,49 @@ class LoadedModel final : public ServedModel {
     return *calls_;
   }
 
+  std::size_t max_text_tokens() const noexcept override { return text_tokens_.max_tokens(); }
+  std::vector<TokenId> text_tokens(std::string_view text, TextUse use, bool truncate,
+                                   std::string_view name) const override {
+    return refusing([&] { return text_tokens_.of_text(text, use, truncate, name); });
+  }
+  std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document, bool truncate,
+                                   std::string_view name) const override {
+    return refusing([&] { return text_tokens_.of_pair(query, document, truncate, name); });
+  }
+  std::size_t row_width(const RowOptions& options) const override {
+    return refusing([&] { return mica::row_width(transformer_, options); });
+  }
+
   // Specific to LoadedModel
+  static constexpr std::size_t texts_of_step = EmbedderOptions().texts;  // at most
+  /// Bytes of the caches of all texts in a step: no more tokens than a step has, and where texts are divided
+  /// those of one more text, each text in tiles of its own. Any thread.
+  [[nodiscard]] std::uint64_t cache_bytes(const TextLoad& load) const noexcept {
+    if (load.texts == 0) return 0;
+    const std::size_t texts = std::min(load.texts, texts_of_step);
+    const std::size_t tokens = std::min(load.tokens, chunk_) + (model_.config().encodes ? 0 : load.longest);
+    const std::uint64_t empty = bytes_.at(0), tile = bytes_.at(1) - std::min(empty, bytes_.at(1));
+    return texts * empty + (tokens / format::tile_tokens + texts) * tile;
+  }
+  /// Bytes of the rows of a job, and of the pooled rows of a step. Any thread.
+  [[nodiscard]] std::uint64_t row_bytes(const EmbedTexts& embed) const {
+    const std::size_t pooled = std::min(embed.texts.size(), texts_of_step) * model_.config().width;
+    return (embed.row_count() * row_width(embed.rows) + pooled) * sizeof(float);
+  }
   /// The model, and the bytes of a sequence by its tokens.
   [[nodiscard]] Model& model() noexcept { return model_; }
   [[nodiscard]] const SequenceBytes& bytes() const noexcept { return bytes_; }
 
  private:
+  /// What an error says about the request is its refusal.
+  template <class F>
+  [[nodiscard]] static std::invoke_result_t<F&> refusing(F&& f) {
+    try {
+      return f();
+    } catch (const Error& error) {
+      throw Refusal(Cause::invalid, error.message());
+    }
+  }
   static constexpr std::size_t end_bytes = 64;  // the longest mark of thoughts has fewer
 
   void check(TokenId id) const {
@@ -151,6 +212,9 @@ class LoadedModel final : public ServedModel {
   }
 
   Model model_;
+  const AnyModel& transformer_;
+  std::size_t chunk_;  // tokens of a step, as it was opened
+  TextTokens text_tokens_;
   ModelCard card_;
   ChatFunctions chat_;
   SequenceBytes bytes_;

@@ -3,7 +3,7 @@
 // The server's core: one thread that loads models, admits jobs by bytes, and advances all answers. Everything
 // is inside one ledger:
 //
-//   submit() -> queue, first in first out -> Engine of the model -> Answer
+//   submit() -> queue, first in first out -> Engine of the model -> Answer, or rows of texts
 //   model()  -> wanted models            -> Loader
 //   slot()   -> tasks between two steps  -> Engine
 //   MemoryWatch -> ServerGovernor        -> memory for other processes
@@ -30,6 +30,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,6 +89,10 @@ class Scheduler final : public Service {
   [[nodiscard]] std::size_t free_answers(const Entry& entry) const;
   [[nodiscard]] std::uint64_t seconds_to_retry() const;
   void check_slot(std::size_t slot) const;
+  static void check_ids(std::span<const TokenId> ids, std::size_t n_vocab);
+  static void check_prompt(const Job& job);
+  static void check_texts(const Job& job);
+  [[nodiscard]] std::uint64_t check_size(const Job& job, const Entry& entry);
   void refuse_if_ending() const;
   void refuse_if_short() const;
   [[nodiscard]] bool models_change() const;
@@ -104,6 +109,8 @@ class Scheduler final : public Service {
   void load(Entry& entry);
   [[nodiscard]] bool unload_now(Entry& entry);
   void admit();
+  void admit_texts_behind(std::uint64_t reserved);
+  void note_admitted(Entry& entry);
   void fail_first(const Failed& failure);
   void step();
   [[nodiscard]] bool save_one();
@@ -167,6 +174,14 @@ inline Scheduler::Scheduler(std::vector<ModelCard> cards, Loader& loader,
     options_.watch->on_short([this] { work_.notify_one(); });
   }
   published_.budget_bytes = ledger_->limit();
+}
+
+/// Raises Refusal (invalid) for an id outside the vocabulary.
+inline void Scheduler::check_ids(std::span<const TokenId> ids, std::size_t n_vocab) {
+  for (const TokenId id : ids) {
+    if (id >= n_vocab)
+      throw Refusal(Cause::invalid, join("token ", id, " is outside the vocabulary of ", n_vocab, " tokens"));
+  }
 }
 
 inline ModelEntry& Scheduler::find(std::string_view name) const {
@@ -256,39 +271,18 @@ inline void Scheduler::keep_alive(std::string_view name, std::optional<std::chro
 
 inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
   if (!job.model) throw Refusal(Cause::invalid, "a job needs a model, as Service::model() returns it");
-  if (job.prompt.tokens.empty()) throw Refusal(Cause::invalid, "a job needs a prompt of one token at least");
-  for (const TokenId id : job.prompt.tokens) {
-    if (id >= job.model->card().n_vocab)
-      throw Refusal(Cause::invalid, join("token ", id, " is outside the vocabulary of ",
-                                         job.model->card().n_vocab, " tokens"));
-  }
+  job.embed ? check_texts(job) : check_prompt(job);
   if (job.slot) check_slot(*job.slot);
-  const ModelCard& card = job.model->card();
-  const std::size_t prompt = job.prompt.tokens.size();
-  try {
-    static_cast<void>(sample::Standard<>(job.sampler, 1));
-  } catch (const Error& error) {
-    throw Refusal(Cause::invalid, error.message());
-  }
   const std::lock_guard lock(mutex_);
-  Entry& entry = find(card.id);
-  if (prompt >= card.n_ctx) {
-    ++published_.metrics.refused_size;
-    Refusal refusal(Cause::too_long,
-                    join("the prompt of ", prompt, " tokens exceeds the available context size of ",
-                         card.n_ctx, ": an answer needs one token at least"));
-    refusal.prompt_tokens = prompt;
-    refusal.n_ctx = card.n_ctx;
-    throw refusal;
-  }
-  const std::size_t end = end_of(job, card.n_ctx);
-  const std::uint64_t bytes =
-      (entry.loaded ? entry.loaded->bytes().at(end) : 0) + (job.constraint ? options_.constraint_bytes : 0);
+  Entry& entry = find(job.model->card().id);
+  const std::uint64_t bytes = check_size(job, entry);
   if (bytes > entry.capacity) {
     ++published_.metrics.refused_size;
     throw Refusal(Cause::too_large,
-                  join("the answer needs ", bytes, " bytes at ", end, " tokens; the memory budget leaves ",
-                       entry.capacity, " beside the model; use a smaller max_tokens"));
+                  join(job.embed ? "the request needs " : "the answer needs ", bytes, " bytes",
+                       job.embed ? "" : join(" at ", end_of(job, job.model->card().n_ctx), " tokens"),
+                       "; the memory budget leaves ", entry.capacity, " beside the model; ",
+                       job.embed ? "send fewer texts" : "use a smaller max_tokens"));
   }
   refuse_if_ending();
   refuse_if_short();
@@ -305,6 +299,54 @@ inline std::shared_ptr<Answer> Scheduler::submit(Job job) {
   ++published_.metrics.requests;
   work_.notify_one();
   return answer;
+}
+
+/// Raises Refusal, as submit().
+inline void Scheduler::check_prompt(const Job& job) {
+  require_writer(job.model->card());
+  if (job.prompt.tokens.empty()) throw Refusal(Cause::invalid, "a job needs a prompt of one token at least");
+  check_ids(job.prompt.tokens, job.model->card().n_vocab);
+  try {
+    static_cast<void>(sample::Standard<>(job.sampler, 1));
+  } catch (const Error& error) {
+    throw Refusal(Cause::invalid, error.message());
+  }
+}
+
+inline void Scheduler::check_texts(const Job& job) {
+  const std::vector<std::vector<TokenId>>& texts = job.embed->texts;
+  const std::size_t max = job.model->max_text_tokens();
+  if (texts.empty()) throw Refusal(Cause::invalid, "a job needs a text to embed");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty() || texts[i].size() > max)
+      throw Refusal(Cause::invalid,
+                    join("text ", i, " has ", texts[i].size(), " tokens; allowed: 1 to ", max));
+    check_ids(texts[i], job.model->card().n_vocab);
+  }
+  static_cast<void>(job.model->row_width(job.embed->rows));
+}
+
+/// The bytes that a job takes beside its model; 0 where that is not loaded. Under the mutex. Raises Refusal
+/// (too_long).
+inline std::uint64_t Scheduler::check_size(const Job& job, const Entry& entry) {
+  if (job.embed) {
+    if (!entry.loaded) return 0;
+    TextLoad load;
+    load.add(*job.embed);
+    return entry.loaded->cache_bytes(load) + entry.loaded->row_bytes(*job.embed);
+  }
+  const std::size_t prompt = job.prompt.tokens.size(), n_ctx = job.model->card().n_ctx;
+  if (prompt >= n_ctx) {
+    ++published_.metrics.refused_size;
+    Refusal refusal(Cause::too_long,
+                    join("the prompt of ", prompt, " tokens exceeds the available context size of ", n_ctx,
+                         ": an answer needs one token at least"));
+    refusal.prompt_tokens = prompt;
+    refusal.n_ctx = n_ctx;
+    throw refusal;
+  }
+  return (entry.loaded ? entry.loaded->bytes().at(end_of(job, n_ctx)) : 0) +
+         (job.constraint ? options_.constraint_bytes : 0);
 }
 
 inline void Scheduler::check_slot(std::size_t slot) const {
@@ -602,21 +644,45 @@ inline void Scheduler::admit() {
       const bool possible = ledger_->left() + memory_.freeable(entry) >= bytes + needed;
       if (possible && memory_.free_for_answer(entry, bytes + needed)) continue;
       if (!possible && !memory_.busy()) {  // not even alone
-        fail_first({join("the answer needs ", needed, " bytes, the memory budget has no more than ",
-                         ledger_->left() + memory_.freeable(entry), " for it; use a smaller max_tokens")});
+        const bool texts = first.waiting.job.embed.has_value();
+        fail_first(
+            {join(texts ? "the texts need " : "the answer needs ", needed,
+                  " bytes, the memory budget has no more than ", ledger_->left() + memory_.freeable(entry),
+                  " for ", texts ? "them" : "it", "; ", texts ? "send fewer" : "use a smaller max_tokens")});
         continue;
       }
     }
     if (admission != Admission::admitted) {
       blocked_ = true;
+      if (admission == Admission::all_parallel) admit_texts_behind(bytes);
       return;
     }
-    if (options_.watch) options_.watch->touch(entry.loaded->model().transformer());
+    note_admitted(entry);
     queue_.pop_front();
-    const std::lock_guard lock(mutex_);
-    --in_queue_;
-    entry.idle_since.reset();  // also where the answer ends before the next look at it
   }
+}
+
+/// Texts do not wait for the end of answers that are as many as may run; for memory they wait in the queue.
+inline void Scheduler::admit_texts_behind(std::uint64_t reserved) {
+  for (auto at = queue_.begin(); at != queue_.end();) {
+    Entry& entry = *at->entry;
+    std::uint64_t needed = 0;
+    if (!at->waiting.job.embed || !entry.engine ||
+        entry.engine->admit(at->waiting, reserved, needed) != Admission::admitted) {
+      ++at;
+      continue;
+    }
+    entry.used = Clock::now();
+    note_admitted(entry);
+    at = queue_.erase(at);
+  }
+}
+
+inline void Scheduler::note_admitted(Entry& entry) {
+  if (options_.watch) options_.watch->touch(entry.loaded->model().transformer());
+  const std::lock_guard lock(mutex_);
+  --in_queue_;
+  entry.idle_since.reset();  // also where the answer ends before the next look at it
 }
 
 /// The first job of the queue ends as failed.
@@ -628,18 +694,26 @@ inline void Scheduler::fail_first(const Failed& failure) {
   --in_queue_;
 }
 
+/// A step of the answers of each model, then one of the texts of each model.
 inline void Scheduler::step() {
+  double beside = 0;  // seconds
   for (const auto& entry : entries_) {
-    if (!entry->engine || !entry->engine->busy()) continue;
+    if (!entry->engine || !entry->engine->writes()) continue;
     const std::uint64_t before = metrics_.answer_tokens;
     const Stopwatch watch;
     entry->engine->step();
     entry->used = Clock::now();
     const double tokens = static_cast<double>(metrics_.answer_tokens - before), seconds = watch.seconds();
+    beside += seconds;
     if (seconds > 0) {
       const std::lock_guard lock(mutex_);
       tokens_per_second_ += 0.1 * (tokens / seconds - tokens_per_second_);
     }
+  }
+  for (const auto& entry : entries_) {
+    if (!entry->engine || !entry->engine->embeds()) continue;
+    entry->engine->step_texts(beside);
+    entry->used = Clock::now();
   }
 }
 
@@ -717,8 +791,8 @@ inline void Scheduler::publish() {
   now.shared_bytes = memory_.prefix_bytes();
   for (const Queued& queued : queue_) {
     const Job& job = queued.waiting.job;
-    now.answers.push_back({queued.waiting.id, queued.entry->card.id, job.prompt.tokens.size(), 0, 0, 0,
-                           job.max_tokens, 0, false, job.slot});
+    now.answers.push_back({queued.waiting.id, queued.entry->card.id, tokens_of(job), 0, 0, 0, job.max_tokens,
+                           0, false, job.slot});
   }
   now.metrics = metrics_;
   const std::lock_guard lock(mutex_);

@@ -8,7 +8,9 @@
 #include "mica/constraint/token_trie.hpp"
 #include "mica_tools/calls/template_calls.hpp"
 #include "mica_tools/chat/message.hpp"
+#include "mica_tools/embed/text_tokens.hpp"
 #include "mica_tools/serve/job.hpp"
+#include "mica_tools/serve/refusal.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -58,9 +60,21 @@ struct ModelCard {
   std::string bos = {};            // the text of this token
   std::string eos = {};            // and of this one
   bool loaded = false;             // at the moment of the call
+  bool writes = true;              // answers; false: a text encoder, which embeds texts and nothing else
+  bool embeds = false;             // its file says how the states of a text become an embedding
+  bool ranks = false;              // a reranker: it scores pairs of a query and a document
   std::uint64_t memory_bytes = 0;  // of its weights, and of keys, values and states; 0: not loaded
   std::optional<std::int64_t> unload_at = {};  // seconds since 1970; empty: when memory is needed
 };
+
+/// Raises Refusal (option) for a model that writes no answers.
+inline void require_writer(const ModelCard& card) {
+  if (card.writes) return;
+  Refusal refusal(Cause::option, join("model '", card.id, "' is a text encoder: it ",
+                                      card.ranks ? "ranks documents" : "embeds texts", ", and writes none"));
+  refusal.field = "model";
+  throw refusal;
+}
 
 /// A loaded model. Immutable: any number of threads.
 class ServedModel {
@@ -87,6 +101,19 @@ class ServedModel {
   [[nodiscard]] virtual std::shared_ptr<const constraint::TokenTrie> tokens() const = 0;
   /// How the model writes calls. The first access takes about 20 ms.
   [[nodiscard]] virtual const ServedCalls& calls() const = 0;
+
+  // For Job::embed
+  /// Tokens of the longest text.
+  [[nodiscard]] virtual std::size_t max_text_tokens() const noexcept = 0;
+  /// A text, or a query and a document for a reranker, as the model reads them; of TextTokens. truncate: long
+  /// ones lose their last tokens. Raises Refusal (invalid) for none or one that is too long, naming it
+  /// `name`.
+  [[nodiscard]] virtual std::vector<TokenId> text_tokens(std::string_view text, TextUse use, bool truncate,
+                                                         std::string_view name) const = 0;
+  [[nodiscard]] virtual std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document,
+                                                         bool truncate, std::string_view name) const = 0;
+  /// Numbers of a row. Raises Refusal (invalid) for options that the model does not have.
+  [[nodiscard]] virtual std::size_t row_width(const RowOptions& options) const = 0;
 };
 
 }  // namespace mica::serve

@@ -60,27 +60,28 @@ class Service {
   /// All models that can be asked for, the default one first.
   [[nodiscard]] virtual std::vector<ModelCard> models() const = 0;
   /// The model of that name, loaded; an empty name is the default one. Waits until it is loaded, which may
-  /// mean waiting for the answers of another model to end; open: whether the client still waits, empty where that
-  /// is not known. A model stays in memory while the result is kept: give it up, or move it into a job, before you
-  /// wait for an answer or another model. Raises
-  /// Refusal: not_found, too_large, unavailable, failed.
+  /// mean waiting for the answers of another model to end; open: whether the client still waits, empty where
+  /// that is not known. A model stays in memory while the result is kept: give it up, or move it into a job,
+  /// before you wait for an answer or another model. Raises Refusal: not_found, too_large, unavailable,
+  /// failed.
   [[nodiscard]] virtual std::shared_ptr<const ServedModel> model(std::string_view name,
                                                                  const std::function<bool()>& open = {}) = 0;
   /// Unloads a model once its answers have ended; false: it was not loaded. Raises not_found.
   virtual bool unload(std::string_view name) = 0;
   /// How long a model stays in memory after its last answer; empty: until memory is needed.
   virtual void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) = 0;
-  /// Puts a job into the queue, which all models share. The answer runs to its end even if nobody reads its events;
-  /// Answer::cancel() ends it. Raises Refusal: too_long, too_large, busy, unavailable, not_found; invalid for a
-  /// prompt without tokens, a slot that does not exist, and options of the sampler that are out of range.
+  /// Puts a job into the queue, which all models share. The answer runs to its end even if nobody reads its
+  /// events; Answer::cancel() ends it. Raises Refusal: too_long, too_large, busy, unavailable, not_found;
+  /// option for a prompt of a text encoder; invalid for a prompt without tokens, a slot that does not exist,
+  /// options of the sampler that are out of range, and texts that the model cannot embed so.
   [[nodiscard]] virtual std::shared_ptr<Answer> submit(Job job) = 0;
-  /// Saves, restores or erases a slot, and waits until that is done, between two steps. A file is whole or not
-  /// there. Raises Refusal: unsupported without a folder of slots; invalid for other numbers and names, a slot
-  /// without tokens in the prefix cache, a file that is missing, damaged or of another model; too_large; failed;
-  /// unavailable.
+  /// Saves, restores or erases a slot, and waits until that is done, between two steps. A file is whole or
+  /// not there. Raises Refusal: unsupported without a folder of slots; invalid for other numbers and names, a
+  /// slot without tokens in the prefix cache, a file that is missing, damaged or of another model; too_large;
+  /// failed; unavailable.
   virtual SlotResult slot(SlotTask task) = 0;
-  /// What is going on: at most 25 ms old, or as old as the step, load or save that runs. Where nothing runs: at most
-  /// 500 ms.
+  /// What is going on: at most 25 ms old, or as old as the step, load or save that runs. Where nothing runs:
+  /// at most 500 ms.
   [[nodiscard]] virtual Snapshot snapshot() const = 0;
 };
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mica::program {
+namespace mica {
 
 inline constexpr std::string_view base64_digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -47,4 +47,4 @@ inline constexpr std::string_view base64_digits =
   return out;
 }
 
-}  // namespace mica::program
+}  // namespace mica
