@@ -96,11 +96,12 @@ TEST_CASE("without a query the index is made, and what it was made with need not
   const Ran ran = mica(n.words({"cats", "--index", index}));
   CHECK(ran.code == 0);
   CHECK(ran.err.find("embedded") == std::string::npos);
-  CHECK(has(refused(n.words({"cats", "--index", index, "--dims", "16"}), 2).err,
-            "numbers of an embedding: 32"));
-  CHECK(has(refused(n.words({"cats", "--index", index, "--index-type", "f32"}), 2).err, "type of numbers"));
-  CHECK(has(refused(n.words({"cats", "--index", index, "--passage-tokens", "11"}), 2).err, "tokens: 12"));
-  CHECK(has(refused(n.words({"cats", "--index", index, "--pooling", "mean"}), 2).err, "pooling cls"));
+  CHECK(has(refused(n.words({"cats", "--index", index, "--dims", "16"}), 2).err, "--dims 32, now it is 16"));
+  CHECK(has(refused(n.words({"cats", "--index", index, "--index-type", "f32"}), 2).err,
+            "--index-type q8_0, now it is f32"));
+  CHECK(has(refused(n.words({"cats", "--index", index, "--passage-tokens", "11"}), 2).err,
+            "--passage-tokens 12"));
+  CHECK(has(refused(n.words({"cats", "--index", index, "--pooling", "mean"}), 2).err, "--pooling cls"));
   CHECK(mica(n.words({"cats", "--index", index, "--pooling", "mean", "--rebuild"})).code == 0);
 }
 

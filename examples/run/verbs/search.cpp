@@ -32,11 +32,16 @@ constexpr std::size_t ranked_passages = 50;  // that a reranker scores
 
 /// A passage that was found.
 struct Found {
-  double score = 0;
+  float score = 0;
   std::string path;  // with the folder
   search::Passage passage;
   std::string text;
 };
+
+/// As --index-type spells it.
+std::string type_of(const search::IndexInfo& info) {
+  return info.format == format::Q8_0::id ? "q8_0" : "f32";
+}
 
 class Search final : public EmbedVerb {
  public:
@@ -124,7 +129,7 @@ void Search::take_from(const search::IndexInfo& former, std::uint64_t model) {
   MICA_CHECK(former.model == model, usage, index_, ": was made with another model, of the family ",
              escaped(former.arch), "; use that one, or --index FILE for a second index, or --rebuild");
   if (!passage_tokens_given_) passage_tokens_ = static_cast<std::size_t>(former.passage_tokens);
-  if (!index_type_given_) index_type_ = former.format == format::Q8_0::id ? "q8_0" : "f32";
+  if (!index_type_given_) index_type_ = type_of(former);
   if (pooling.empty()) pooling = former.pooling;
   if (dims == 0) dims = static_cast<std::size_t>(former.width);
 }
@@ -153,11 +158,11 @@ void Search::check_same(const search::IndexInfo& former, const search::IndexInfo
                escaped(join(now)),
                "; leave the flag out, or use --index FILE for a second index, or --rebuild");
   };
-  same("pooling", former.pooling, wanted.pooling);
+  same("--pooling", former.pooling, wanted.pooling);
   same("the prefix", former.prefix, wanted.prefix);
-  same("passages of tokens:", former.passage_tokens, wanted.passage_tokens);
-  same("numbers of an embedding:", former.width, wanted.width);
-  same("the type of numbers", former.format.text(), wanted.format.text());
+  same("--passage-tokens", former.passage_tokens, wanted.passage_tokens);
+  same("--dims", former.width, wanted.width);
+  same("--index-type", type_of(former), type_of(wanted));
 }
 
 bool Search::update(const search::IndexReader* former, const search::IndexInfo& info,
@@ -220,8 +225,8 @@ std::vector<Found> Search::found(const search::IndexReader& index,
     const auto text = search::read_text_file(path);
     MICA_CHECK(text && text->size() == file.state.size, file, escaped(path),
                ": changed during the search; search again");
-    all.push_back({static_cast<double>(match.score), std::filesystem::path(path).lexically_normal().string(),
-                   passage, text->substr(passage.offset, passage.bytes)});
+    all.push_back({match.score, std::filesystem::path(path).lexically_normal().string(), passage,
+                   text->substr(passage.offset, passage.bytes)});
   }
   return all;
 }
@@ -234,10 +239,13 @@ void Search::rank(std::vector<Found>& all) const {
   const std::vector<float> scores = ranker.rank(query_, documents);
   for (std::size_t i = 0; i < all.size(); ++i) {
     MICA_CHECK(std::isfinite(scores[i]), failed, all[i].path, ": the score is not finite");
-    all[i].score = static_cast<double>(scores[i]);
+    all[i].score = scores[i];
   }
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) { return a.score > b.score; });
 }
+
+/// The shortest decimal number that reads back as the same float; null when it is not finite.
+std::string score_text(float score) { return std::isfinite(score) ? detail::number_text(score) : "null"; }
 
 /// The first line of a text, shortened.
 std::string first_line(const std::string& text) {
@@ -260,14 +268,14 @@ void Search::show(const std::vector<Found>& all, const search::IndexReader& inde
   std::string out;
   for (const Found& each : all) {
     if (json || jsonl) {
-      out += join(out.empty() || jsonl ? "" : ",", "{\"score\":", shortest(each.score),
+      out += join(out.empty() || jsonl ? "" : ",", "{\"score\":", score_text(each.score),
                   ",\"path\":", json_string(each.path), ",\"first_line\":", each.passage.first_line,
                   ",\"last_line\":", each.passage.last_line, ",\"text\":", json_string(each.text),
                   jsonl ? "}\n" : "}");
       continue;
     }
-    out += join(at_right(fixed(each.score, 4), 7), "  ", each.path, ":", each.passage.first_line, "-",
-                each.passage.last_line, "  ", first_line(each.text), "\n");
+    out += join(at_right(fixed(static_cast<double>(each.score), 4), 7), "  ", each.path, ":",
+                each.passage.first_line, "-", each.passage.last_line, "  ", first_line(each.text), "\n");
     if (context_) out += indented(each.text) + "\n";
   }
   print(json ? join("{\"results\":[", out, "],\"files\":", index.files().size(),
