@@ -88,17 +88,17 @@ class BasicTextEmbedder {
                                             std::string_view name = "the text") const {
     return tokens_.of_text(text, use, truncates_, name);
   }
+  /// The same of a query and a document, for a reranker. A document loses tokens before a query does.
+  [[nodiscard]] std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document,
+                                                 std::string_view name = "the document") const {
+    return tokens_.of_pair(query, document, truncates_, name);
+  }
   /// The number of tokens of a text, also where the text is too long.
   [[nodiscard]] std::size_t count(std::string_view text, TextUse use = TextUse::any) const {
     return tokens_.count(text, use);
   }
   /// What stands before texts of that use; empty: nothing.
   [[nodiscard]] const std::string& prefix(TextUse use) const noexcept { return tokens_.prefix(use); }
-  /// The same of a query and a document, for a reranker. A document loses tokens before a query does.
-  [[nodiscard]] std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document,
-                                                 std::string_view name = "the document") const {
-    return tokens_.of_pair(query, document, truncates_, name);
-  }
 
   /// Embeddings of texts. Raises ErrorCode::usage for a text as tokens() does, naming its number from 1 on,
   /// and for a reranker; ErrorCode::budget or failed when a step ends so.

@@ -52,14 +52,6 @@ class TextTokens {
                                              std::string_view name) const {
     return fitted(encoded(text, use), truncate, name);
   }
-  /// The number of tokens of a text, also where the text is too long.
-  [[nodiscard]] std::size_t count(std::string_view text, TextUse use) const {
-    return encoded(text, use).size();
-  }
-  /// What stands before texts of that use; empty: nothing.
-  [[nodiscard]] const std::string& prefix(TextUse use) const noexcept {
-    return prefixes_[static_cast<std::size_t>(use)];
-  }
   /// The same of a query and a document, for a reranker. A document loses tokens before a query does.
   [[nodiscard]] std::vector<TokenId> of_pair(std::string_view query, std::string_view document, bool truncate,
                                              std::string_view name) const {
@@ -79,6 +71,14 @@ class TextTokens {
     MICA_CHECK(surplus <= second.size(), usage, "the query has ", first.size(), " tokens; with ", name,
                " at most ", max_tokens_, " are read");
     return text::join_pair(vocabulary, first, std::span(second).first(second.size() - surplus)).ids;
+  }
+  /// The number of tokens of a text, also where the text is too long.
+  [[nodiscard]] std::size_t count(std::string_view text, TextUse use) const {
+    return encoded(text, use).size();
+  }
+  /// What stands before texts of that use; empty: nothing.
+  [[nodiscard]] const std::string& prefix(TextUse use) const noexcept {
+    return prefixes_[static_cast<std::size_t>(use)];
   }
 
  private:
