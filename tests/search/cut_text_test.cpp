@@ -73,6 +73,13 @@ TEST_CASE("a heading of Markdown begins a passage, together with those directly 
   CHECK(texts(text, 100).size() == 1);
 }
 
+TEST_CASE("a heading is no passage by itself if a text follows") {
+  CHECK(texts("# A\n\na b c. d e f g.\n", 5, true) == Texts{"# A\n\na b c.", "d e f g."});
+  CHECK(texts("# A\n\na b c. d e f g.\n", 5) == Texts{"# A", "a b c.", "d e f g."});
+  CHECK(texts("text\n# A\n## B\n", 5, true) == Texts{"text", "# A\n## B"});
+  CHECK(texts("# a b c d\ne\n", 3, true) == Texts{"# a b", "c d\ne"});
+}
+
 TEST_CASE("every passage of random text fits, in order and without gaps but for white space") {
   std::string text;
   std::uint32_t state = 1;

@@ -108,6 +108,7 @@ namespace detail {
 }
 
 inline constexpr std::array cuts = {next_paragraph, next_sentence, next_line, next_word, next_character};
+inline constexpr std::size_t cuts_of_words = 3;  // from here on lines are divided
 
 /// Where headings of Markdown begin, those directly below another heading left out; and the end.
 [[nodiscard]] inline std::vector<std::size_t> section_ends(std::string_view text, bool markdown) {
@@ -132,6 +133,7 @@ class Cutter {
       : text_(text),
         max_tokens_(options.max_tokens),
         max_bytes_(std::min(options.max_tokens, text.size()) * bytes_of_token),
+        markdown_(options.markdown),
         count_(count) {}
 
   /// Adds the passages up to `end`, where a section ends.
@@ -149,11 +151,19 @@ class Cutter {
   [[nodiscard]] std::size_t next_cut(std::size_t end) {
     // Bytes behind the longest passage are not searched for cuts.
     const std::string_view section = text_.substr(0, at_ + std::min(end - at_, max_bytes_ + 4));
-    for (const auto next : cuts) {
-      const std::size_t cut = longest(section, next);
-      if (cut != at_) return cut;
+    const std::size_t body = body_of(section);
+    for (std::size_t kind = 0; kind < cuts.size(); ++kind) {
+      const std::size_t cut = longest(section, cuts[kind]);
+      if (cut > body || (cut > at_ && kind >= cuts_of_words)) return cut;
     }
     return next_character(section, at_);  // of more tokens than are allowed
+  }
+  /// The end of headings that the passage begins with: they are no passage by themselves if a text follows.
+  [[nodiscard]] std::size_t body_of(std::string_view section) const noexcept {
+    std::size_t at = at_;
+    while (markdown_ && at < section.size() && (is_heading(section.substr(at)) || is_blank_line(section, at)))
+      at = next_line(section, at);
+    return at == section.size() ? at_ : at;
   }
   /// Doubles the number of parts while they fit, then halves the difference.
   template <class Next>
@@ -205,6 +215,7 @@ class Cutter {
   std::string_view text_;
   std::size_t max_tokens_;
   std::size_t max_bytes_;
+  bool markdown_;
   Count& count_;
   std::size_t at_ = 0;               // the text before it is cut
   std::vector<std::size_t> places_;  // cuts of one kind
