@@ -22,6 +22,7 @@ std::string right_value(const HelpFlag& flag) {
   if (!standard.empty()) return standard;
   if (flag.key() == "chat-template") return "chatml";
   if (flag.key() == "speculate") return "ngram";
+  if (flag.key() == "pooling") return "mean";
   if (flag.key() == "logit-bias") return "1+1";
   if (flag.key() == "samplers") return "top_k";
   if (flag.key() == "grammar") return "root ::= [a-z]+";
