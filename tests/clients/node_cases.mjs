@@ -45,7 +45,7 @@ async function openai(check) {
   await check('models', async () => {
     const names = [];
     for await (const model of client.models.list()) names.push(model.id);
-    assert.deepEqual(names, [MODEL, LONG]);
+    assert.deepEqual(names.slice(0, 2), [MODEL, LONG]);
   });
   await check('a chat', async () => {
     const answer = await chat();
@@ -160,7 +160,7 @@ async function ollama(check) {
   const chat = (others = {}, options = {}) => client.chat(
     { model: LONG, messages: ASK, ...others, options: { temperature: 0, num_predict: 40, ...options } });
   await check('models', async () => {
-    assert.equal((await client.list()).models.length, 2);
+    assert.equal((await client.list()).models.length, process.env.MICA_EMBEDDER ? 3 : 2);
     assert.equal((await client.show({ model: LONG })).details.family, 'llama');
   });
   await check('a chat, in parts too', async () => {

@@ -47,7 +47,8 @@ plan::Fallback FileLoader::encoder_within(const serve::ModelCard& card, const gg
       open = embedding_options(std::move(open), config, serve::LoadedModel::texts_of_step);
       if (streams) open.choice.weights = paging::Choice::streamed;
       plan::Question question = question_of(open);
-      plan::Plan plan = plan_within(document, question, budget);
+      plan::fill_weight_capacity(document, question, budget);
+      plan::Plan plan = plan_run(document, question);
       if (plan.peak_bytes > budget) continue;
       if (tokens < wanted || streams)
         note(verb_, join("mica: ", card.id, ": to fit the budget, texts of ", tokens, " tokens at most",

@@ -40,6 +40,7 @@ serve::ModelCard card_of(const std::string& path) {
   card.quantisation = recipe ? std::string(quantize::info(*recipe).name) : "mixed";
   try {
     const arch::Config config = arch::AnyOf<arch::All>::config(document);
+    card.trained_ctx = config.n_ctx_train;
     card.writes = !config.encodes;
     card.embeds = config.pooling != arch::Pooling::none && !config.ranks;
     card.ranks = config.ranks;
