@@ -122,7 +122,7 @@ TEST_CASE("a text that is too long is refused by its number, or truncated when t
   for (std::size_t i = 0; i < WordEncoder::positions - 2; ++i) longest += "cat ";
   const Ran refused = mica({"embed", m.encoder, "dog", longest + "fish"});
   CHECK(refused.code == 2);
-  CHECK(has(refused.err, "text 2 has 65 tokens, and 64 are read at most"));
+  CHECK(has(refused.err, "text 2 is too large: it has 65 tokens, and 64 are read at most"));
   CHECK(said({"embed", m.encoder, "--truncate", longest + "fish"}) == said({"embed", m.encoder, longest}));
 }
 
