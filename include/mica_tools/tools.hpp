@@ -170,9 +170,6 @@
 #include "mica_tools/calls/template_calls.hpp"
 #include "mica_tools/calls/tool_types.hpp"
 
-// json: bytes in JSON; the rest needs a JSON library
-#include "mica_tools/json/base64.hpp"
-
 // http and routes: requests, replies and options, as far as they need neither JSON nor sockets
 #include "mica_tools/http/listen_options.hpp"
 #include "mica_tools/http/request_reply.hpp"
