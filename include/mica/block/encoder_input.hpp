@@ -8,6 +8,7 @@
 
 #include "mica/base/token_id.hpp"
 #include "mica/block/concept.hpp"
+#include "mica/kernel/elementwise.hpp"
 
 #include <algorithm>
 #include <cstddef>
