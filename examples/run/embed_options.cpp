@@ -13,13 +13,6 @@
 
 namespace mica::program {
 
-std::optional<arch::Pooling> pooling_named(std::string_view name) {
-  if (name == "mean") return arch::Pooling::mean;
-  if (name == "cls") return arch::Pooling::first;
-  if (name == "last") return arch::Pooling::last;
-  return std::nullopt;
-}
-
 void EmbedVerb::add_to(Flags& flags, std::string what, std::string meaning) {
   add_model(flags);
   RunningOptions::add_to(flags, "tokens of the longest text; 0: what the model was trained for", "0");
@@ -51,7 +44,7 @@ TextEmbedderOptions EmbedVerb::options() const {
   options.truncate = truncate;
   options.rows.dims = dims;
   options.rows.texts = texts;
-  options.rows.pooling = pooling_named(pooling);
+  options.rows.pooling = arch::pooling_named(pooling);
   return options;
 }
 
@@ -68,17 +61,6 @@ std::vector<std::string> EmbedVerb::all_texts() const {
   }
   MICA_CHECK(!all.empty(), usage, about.name, ": no texts; give them as words, or with --lines FILE");
   return all;
-}
-
-std::string json_numbers(std::span<const float> row) {
-  std::string out = "[";
-  for (const float x : row) {
-    if (out.size() > 1) out += ',';
-    char text[32];
-    const auto [end, error] = std::to_chars(text, text + sizeof text, x);
-    out.append(text, end);
-  }
-  return out + "]";
 }
 
 }  // namespace mica::program

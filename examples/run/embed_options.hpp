@@ -14,9 +14,6 @@
 
 namespace mica::program {
 
-/// The pooling of a flag: mean, cls, last; empty for others.
-[[nodiscard]] std::optional<arch::Pooling> pooling_named(std::string_view name);
-
 class EmbedVerb : public RunningVerb {
  public:
   using RunningVerb::RunningVerb;
@@ -41,8 +38,5 @@ class EmbedVerb : public RunningVerb {
   /// The words and the lines, in this order. Raises ErrorCode::usage where there are none.
   [[nodiscard]] std::vector<std::string> all_texts() const;
 };
-
-/// "[0.1,0.2]": each the shortest decimal number that reads back as the same float.
-[[nodiscard]] std::string json_numbers(std::span<const float> row);
 
 }  // namespace mica::program

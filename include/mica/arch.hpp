@@ -16,6 +16,7 @@
 #include "mica/arch/lists.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/arch/mtp.hpp"
+#include "mica/arch/pooling.hpp"
 #include "mica/arch/qwen.hpp"
 #include "mica/arch/qwen_delta_net.hpp"
 #include "mica/arch/read_encoder.hpp"

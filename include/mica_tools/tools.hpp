@@ -5,8 +5,9 @@
 // (convert/conversion.hpp), and servers, which need one for HTTP (remote/open.hpp, hub/download.hpp).
 #pragma once
 
-// json: bytes in JSON; the rest needs a JSON library
+// json: bytes and rows of numbers in JSON; the rest needs a JSON library
 #include "mica_tools/json/base64.hpp"
+#include "mica_tools/json/row_text.hpp"
 
 // write: GGUF files, locks and free space of disks
 #include "mica_tools/write/disk.hpp"
@@ -175,4 +176,3 @@
 #include "mica_tools/http/request_reply.hpp"
 #include "mica_tools/routes/random_id.hpp"
 #include "mica_tools/routes/route_options.hpp"
-#include "mica_tools/routes/row_text.hpp"

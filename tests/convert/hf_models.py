@@ -5,11 +5,10 @@ they answer.
     python3 hf_models.py [FOLDER]      needs torch and transformers 5; FOLDER keeps the models
 
 Of each model: its config, the names and shapes of its tensors (# stands for a layer, whose numbers follow),
-and some logits after 24 tokens. Values follow from names (see `values`), so they need not be stored.
+and some logits after 24 tokens. Values follow from names (model_values.py), so they need not be stored.
 """
 
 import json
-import math
 import pathlib
 import re
 import sys
@@ -18,6 +17,7 @@ import tempfile
 import numpy as np
 import torch
 import transformers
+from model_values import values
 from safetensors.numpy import load_file, save_file
 from transformers.models.gemma4 import Gemma4TextConfig
 from transformers.models.gemma4.modeling_gemma4 import Gemma4ForCausalLM
@@ -93,22 +93,6 @@ def models():
         **dict(FOUR, intermediate_size=64), intermediate_size_mlp=128, num_local_experts=4,
                                                             num_experts_per_tok=1,
         interleave_moe_layer_step=2, head_dim=16, attention_chunk_size=256)
-
-
-def values(name, shape):
-    """Uniform around 0, or around 1 in norms; the width is a power of two that fits the rows. Exact in
-    F32."""
-    seed = 2166136261
-    for c in name.encode():
-        seed = (seed ^ c) * 16777619 % 2**32
-    h = (np.arange(math.prod(shape), dtype=np.uint64) * 2654435761 + seed) % 2**32
-    h = (h ^ h >> 15) * 2246822519 % 2**32
-    h = (h ^ h >> 13) * 3266489917 % 2**32
-    u = (h >> 8).astype(np.float32) * np.float32(2**-24) - np.float32(0.5)
-    if len(shape) == 1:
-        return u * np.float32(0.25) + np.float32(1 if "norm" in name else 0)
-    width = 2.0 if "embed_tokens" in name else 2.0 ** (2 - int(math.log2(shape[-1])) // 2)
-    return (u * np.float32(width)).reshape(shape)
 
 
 NOT_SHOWN = {"transformers_version", "initializer_range", "architectures", "dtype", "use_cache"}

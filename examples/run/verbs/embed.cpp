@@ -8,6 +8,7 @@
 #include "mica/base/bytes.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica_tools/json/row_text.hpp"
 #include "verbs.hpp"
 
 #include <bit>
@@ -29,13 +30,14 @@ class Embed final : public EmbedVerb {
     add_to(flags, "TEXT", "texts");
     add_rows(flags);
     flags.toggle("--normalize,!--no-normalize", normalize_, "bring embeddings to the length 1");
-    flags.choice("--use", use_, {"any", "query", "document"}, "NAME",
-                 "the prefix that the model was trained with: any (none) query document");
+    flags.choice("--use", use_,
+                 {{"any", TextUse::any}, {"query", TextUse::query}, {"document", TextUse::document}}, "any",
+                 "NAME", "the prefix that the model was trained with: any (none) query document");
     flags.text("--npy", npy_, "FILE", "write a NumPy file, float32 (texts, numbers), instead of stdout");
   }
 
   bool normalize_ = true;
-  std::string use_ = "any";
+  TextUse use_ = TextUse::any;
   std::string npy_;
 };
 
@@ -62,16 +64,19 @@ void write_npy(const std::string& path, const Rows& rows) {
 std::string json_of(const Model& model, const Rows& rows) {
   std::string out = join("{\"model\":", json_string(model.config().name), ",\"dims\":", rows.width,
                          ",\"tokens\":", rows.all_tokens(), ",\"embeddings\":[");
-  for (std::size_t i = 0; i < rows.tokens.size(); ++i)
-    out.append(i == 0 ? "" : ",").append(json_numbers(rows[i]));
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+    if (i != 0) out += ',';
+    append_row(out, rows[i]);
+  }
   return out + "]}\n";
 }
 
 std::string jsonl_of(const Rows& rows) {
   std::string out;
   for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    out += join("{\"index\":", i, ",\"tokens\":", rows.tokens[i], ",\"embedding\":", json_numbers(rows[i]),
-                "}\n");
+    out += join("{\"index\":", i, ",\"tokens\":", rows.tokens[i], ",\"embedding\":");
+    append_row(out, rows[i]);
+    out += "}\n";
   }
   return out;
 }
@@ -79,9 +84,8 @@ std::string jsonl_of(const Rows& rows) {
 std::string text_of(const Rows& rows) {
   std::string out;
   for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    std::string line = json_numbers(rows[i]);
-    for (char& c : line) c = c == ',' ? ' ' : c;
-    out.append(line, 1, line.size() - 2).push_back('\n');
+    append_numbers(out, rows[i], ' ');
+    out += '\n';
   }
   return out;
 }
@@ -93,11 +97,8 @@ int Embed::run() {
   TextEmbedderOptions how = options();
   how.rows.normalize = normalize_;
   TextEmbedder embedder(model, how);
-  const TextUse use = use_ == "query"      ? TextUse::query
-                      : use_ == "document" ? TextUse::document
-                                           : TextUse::any;
   const Stopwatch watch;
-  const Rows rows = embedder.embed(given, use);
+  const Rows rows = embedder.embed(given, use_);
   for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
     for (const float x : rows[i])
       MICA_CHECK(std::isfinite(x), failed, "text ", i + 1, ": the embedding has a number that is not finite");

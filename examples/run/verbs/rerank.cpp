@@ -7,6 +7,7 @@
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica_tools/json/row_text.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -51,11 +52,10 @@ int Rerank::run() {
   if (top_ != 0 && top_ < order.size()) order.resize(top_);
   std::string rows;
   for (const std::size_t i : order) {
-    const std::string score = json_numbers({&scores[i], 1});
-    const std::string number = score.substr(1, score.size() - 2);
     if (json || jsonl) {
-      rows += join(rows.empty() || jsonl ? "" : ",", "{\"index\":", i, ",\"score\":", number,
-                   ",\"text\":", json_string(documents[i]), jsonl ? "}\n" : "}");
+      rows += join(rows.empty() || jsonl ? "" : ",", "{\"index\":", i, ",\"score\":");
+      append_numbers(rows, {&scores[i], 1}, ',');
+      rows += join(",\"text\":", json_string(documents[i]), jsonl ? "}\n" : "}");
     } else {
       rows += join(at_right(fixed(static_cast<double>(scores[i]), 4), 9), "  ", at_right(join(i + 1), 4),
                    "  ", documents[i], "\n");

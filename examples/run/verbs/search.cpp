@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The passages of a folder's texts that are most similar to a query. Embeddings are stored in one file, so that
-// the next search embeds the query and the files that have changed.
+// The passages of a folder's texts that are most similar to a query. Embeddings are stored in one file, so
+// that the next search embeds the query and the files that have changed.
 #include "columns.hpp"
 #include "console.hpp"
 #include "embed_options.hpp"
+#include "input.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/gguf/fingerprint.hpp"
@@ -55,7 +56,8 @@ class Search final : public EmbedVerb {
   void settle_words();
   /// The index that is there; null: none.
   [[nodiscard]] std::unique_ptr<search::IndexReader> former_index() const;
-  /// Takes what no flag says from the index that is there. Raises ErrorCode::usage where that is of another model.
+  /// Takes what no flag says from the index that is there. Raises ErrorCode::usage where that is of another
+  /// model.
   void take_from(const search::IndexInfo& former, std::uint64_t model);
   [[nodiscard]] search::IndexInfo info_of(const Model& model, const TextEmbedder& embedder,
                                           std::uint64_t fingerprint) const;
@@ -143,9 +145,7 @@ search::IndexInfo Search::info_of(const Model& model, const TextEmbedder& embedd
              " tokens; the model reads ", embedder.max_tokens(), " at most");
   return {.model = fingerprint,
           .arch = model.config().arch,
-          .pooling = pooled == arch::Pooling::mean    ? "mean"
-                     : pooled == arch::Pooling::first ? "cls"
-                                                      : "last",
+          .pooling = std::string(arch::name(pooled)),
           .prefix = embedder.prefix(TextUse::document),
           .passage_tokens = tokens,
           .width = embedder.width(),

@@ -177,7 +177,7 @@ int Serve::run() {
   web_.version = MICA_PROGRAM_VERSION;
   listen_.max_body = max_body_mib_ << 20;
   web_.max_tokens = limit();
-  web_.pooling = pooling_named(pooling_);
+  web_.pooling = arch::pooling_named(pooling_);
   if (keep_alive_ >= 0) scheduler_.keep_alive = std::chrono::seconds(keep_alive_);
 
   if (!scheduler_.state.empty()) serve::make_folder(scheduler_.state);

@@ -85,8 +85,6 @@ struct ModernBert {
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
     Config config = read_encoder(keys, name);
-    config.norm = block::NormKind::layer;
-    config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_epsilon"));
     config.begin.add<block::ResidualNorm>({.norm = "token_embd_norm"});
     const std::size_t head_dim = config.layers.front().get<block::Attention>().head_dim;
     config.ropes = {read_rope(keys, head_dim, config.n_ctx_train, kernel::RopePairs::halves)};

@@ -4,6 +4,7 @@
 // Layers differ in their blocks and in the blocks' numbers.
 #pragma once
 
+#include "mica/arch/pooling.hpp"
 #include "mica/block/layer.hpp"
 #include "mica/block/norm_kind.hpp"
 #include "mica/block/rope.hpp"
@@ -19,14 +20,6 @@ namespace mica::arch {
 
 using block::Layer;
 using block::RopeConfig;
-
-/// Which states of a text become its row.
-enum class Pooling : std::uint8_t {
-  none,   ///< the file says nothing of it
-  mean,   ///< their mean
-  first,  ///< that of the first token, CLS
-  last,   ///< that of the last token
-};
 
 /// The function behind a DenseLayer.
 enum class Activation : std::uint8_t { none, tanh, gelu };

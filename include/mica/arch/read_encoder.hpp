@@ -13,22 +13,18 @@
 
 namespace mica::arch {
 
-/// A model that encodes: plain layers without a causal mask. Its ropes, norms and gates are still to be set.
+/// A model that encodes: plain layers without a causal mask, with LayerNorm. Its ropes and gates, and the
+/// places of its norms, are still to be set.
 [[nodiscard]] inline Config read_encoder(const KeyReader& keys, std::string_view arch) {
-  Config config;
-  config.arch = arch;
-  config.name = keys.document().metadata().get<std::string_view>("general.name").value_or("");
-  config.n_ctx_train = keys.count_or("context_length", 1, max_context, 512);
-  config.width = keys.count("embedding_length", 1, max_width);
-  config.n_vocab = read_vocabulary_size(keys.document());
-  config.layers = read_layers(keys, config.width);
-  read_biases(keys.document(), config.layers);
+  Config config = read_sizes(keys, arch, 512);
   config.encodes = true;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].get<block::Attention>().bidirectional = true;
     config.layers[i].get<block::DenseFeedForward>().down_bias =
         has_tensor(keys.document(), i, "ffn_down.bias");
   }
+  config.norm = block::NormKind::layer;
+  config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_epsilon"));
   return config;
 }
 
@@ -36,8 +32,6 @@ namespace mica::arch {
 [[nodiscard]] inline Config read_bert(const KeyReader& keys, std::string_view arch) {
   Config config = read_encoder(keys, arch);
   const gguf::Document& document = keys.document();
-  config.norm = block::NormKind::layer;
-  config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_epsilon"));
   config.output_norm = false;
   block::EncoderInput::Config input;
   if (const gguf::TensorInfo* const types = document.find(tensor_names::token_types)) {

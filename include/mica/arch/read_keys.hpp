@@ -160,17 +160,25 @@ inline void read_biases(const gguf::Document& document, std::vector<Layer>& laye
   }
 }
 
-/// What most families begin with: plain pre-norm layers that attend to everything, and one rope for all.
-[[nodiscard]] inline Config read_common(const KeyReader& keys, std::string_view arch,
-                                        kernel::RopePairs pairs) {
+/// The names, the sizes, and layers of attention and a dense feed-forward block, with their biases.
+/// n_ctx_train: where the file does not say.
+[[nodiscard]] inline Config read_sizes(const KeyReader& keys, std::string_view arch,
+                                       std::size_t n_ctx_train) {
   Config config;
   config.arch = arch;
   config.name = keys.document().metadata().get<std::string_view>("general.name").value_or("");
-  config.n_ctx_train = keys.count_or("context_length", 1, max_context, 2048);
+  config.n_ctx_train = keys.count_or("context_length", 1, max_context, n_ctx_train);
   config.width = keys.count("embedding_length", 1, max_width);
   config.n_vocab = read_vocabulary_size(keys.document());
   config.layers = read_layers(keys, config.width);
   read_biases(keys.document(), config.layers);
+  return config;
+}
+
+/// What most families begin with: plain pre-norm layers that attend to everything, and one rope for all.
+[[nodiscard]] inline Config read_common(const KeyReader& keys, std::string_view arch,
+                                        kernel::RopePairs pairs) {
+  Config config = read_sizes(keys, arch, 2048);
   config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
   config.ropes = {
       read_rope(keys, config.layers.front().get<block::Attention>().head_dim, config.n_ctx_train, pairs)};

@@ -4,6 +4,7 @@
 // stream. Workers share the rows; int8 codes are computed only when a product needs them.
 #pragma once
 
+#include "mica/block/norm_kind.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/kernel/concept.hpp"
 
@@ -32,6 +33,16 @@ kernel::Input layer_norm(E& executor, MatrixView<const float> x, const float* we
     if (quantized) K::quantize(kernel::QuantizeArgs{normed, codes, row, row + 1});
   });
   return {normed, kernel::codes_if(quantized, codes)};
+}
+
+/// The norm of this kind, of which RMSNorm has no bias.
+template <Kernels K, Executor E>
+kernel::Input norm_of_kind(E& executor, NormKind kind, MatrixView<const float> x, const float* weight,
+                           const float* bias, float epsilon, MatrixView<float> normed,
+                           kernel::QuantizedRows codes, bool quantized) noexcept {
+  if (kind == NormKind::layer)
+    return layer_norm<K>(executor, x, weight, bias, epsilon, normed, codes, quantized);
+  return norm<K>(executor, x, weight, epsilon, normed, codes, quantized);
 }
 
 /// x and its codes, if they are needed.

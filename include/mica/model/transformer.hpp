@@ -618,14 +618,9 @@ MatrixView<const float> BasicTransformer<F, P>::states() noexcept {
   const auto out = activations_->input(last_step_);  // (n, width)
   const std::size_t head = config_.layers.size() + 1;
   if (is_halted() || !pager_.acquire(head)) return {};
-  if (config_.norm == block::NormKind::layer) {
-    static_cast<void>(block::layer_norm<Kernels>(*executor_, states, vector(weight),
+  static_cast<void>(block::norm_of_kind<Kernels>(*executor_, config_.norm, states, vector(weight),
                                                  vector_or_null(weights_.output_norm_bias()),
                                                  config_.norm_epsilon, out, {}, false));
-  } else {
-    static_cast<void>(
-        block::norm<Kernels>(*executor_, states, vector(weight), config_.norm_epsilon, out, {}, false));
-  }
   pager_.release(head);
   return out;
 }

@@ -59,9 +59,7 @@ inline void require_embedder(const ModelCard& card) {
 inline void choose_pooling(Fields& fields, const RouteOptions& options, bool each_token, EmbedRequest& out) {
   const std::string name = fields.text("pooling").value_or("");
   RowOptions& rows = out.embed.rows;
-  if (name == "mean") rows.pooling = arch::Pooling::mean;
-  if (name == "cls") rows.pooling = arch::Pooling::first;
-  if (name == "last") rows.pooling = arch::Pooling::last;
+  rows.pooling = arch::pooling_named(name);
   rows.each_token = each_token && name == "none";
   if (!name.empty() && !rows.pooling && !rows.each_token)
     refuse_field("pooling", join("found '", escaped(name, 40), "', allowed: mean, cls, last",

@@ -6,8 +6,8 @@
 //   [{"index":0,"embedding":[[...]]}]       a row for the text, or with pooling none for each of its tokens
 #pragma once
 
+#include "mica_tools/json/row_text.hpp"
 #include "mica_tools/routes/embed_parts.hpp"
-#include "mica_tools/routes/row_text.hpp"
 
 #include <cstddef>
 #include <string>

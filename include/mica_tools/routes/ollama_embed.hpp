@@ -4,10 +4,10 @@
 // whose embedding is as the model gives it, not of length 1.
 #pragma once
 
+#include "mica_tools/json/row_text.hpp"
 #include "mica_tools/routes/embed_parts.hpp"
 #include "mica_tools/routes/keep_alive.hpp"
 #include "mica_tools/routes/ollama_models.hpp"
-#include "mica_tools/routes/row_text.hpp"
 
 #include <cstddef>
 #include <cstdint>

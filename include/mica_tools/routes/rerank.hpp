@@ -8,8 +8,8 @@
 //   {"query","texts","top_n"}     -> [{"index","score"}]
 #pragma once
 
+#include "mica_tools/json/row_text.hpp"
 #include "mica_tools/routes/embed_parts.hpp"
-#include "mica_tools/routes/row_text.hpp"
 
 #include <algorithm>
 #include <cstddef>

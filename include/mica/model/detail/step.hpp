@@ -182,12 +182,8 @@ class Step {
   /// of a LayerNorm.
   [[nodiscard]] kernel::Input norm(const block::TensorRef& weight, bool quantized,
                                    const block::TensorRef& bias = {}) noexcept {
-    if (config_.norm == block::NormKind::layer) {
-      return block::layer_norm<Kernels>(executor_, residual_, vector(weight), vector(bias), epsilon(),
-                                        input(), codes(width()), quantized);
-    }
-    return block::norm<Kernels>(executor_, residual_, vector(weight), epsilon(), input(), codes(width()),
-                                quantized);
+    return block::norm_of_kind<Kernels>(executor_, config_.norm, residual_, vector(weight), vector(bias),
+                                        epsilon(), input(), codes(width()), quantized);
   }
   /// The residual stream as it is, and its codes.
   [[nodiscard]] kernel::Input unnormed(bool quantized) noexcept {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of numbers as text of a reply. Written by hand: a tree of JSON takes many times the bytes of its
-// numbers.
+// Rows of numbers as text. Written by hand: a tree of JSON takes many times the bytes of its numbers.
 #pragma once
 
 #include "mica_tools/json/base64.hpp"
@@ -13,17 +12,22 @@
 #include <string>
 #include <string_view>
 
-namespace mica::serve {
+namespace mica {
 
-/// "[0.1,0.2]": each the shortest decimal number that reads back as the same float. The numbers are finite.
-inline void append_row(std::string& out, std::span<const float> row) {
-  out += '[';
-  for (const float x : row) {
-    if (out.back() != '[') out += ',';
+/// "0.1 0.2": each the shortest decimal number that reads back as the same float, `between` between them. The
+/// numbers are finite.
+inline void append_numbers(std::string& out, std::span<const float> row, char between) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i != 0) out += between;
     char text[32];
-    const auto [end, error] = std::to_chars(text, text + sizeof text, x);
+    const auto [end, error] = std::to_chars(text, text + sizeof text, row[i]);
     out.append(text, end);
   }
+}
+/// The same as JSON: "[0.1,0.2]".
+inline void append_row(std::string& out, std::span<const float> row) {
+  out += '[';
+  append_numbers(out, row, ',');
   out += ']';
 }
 
@@ -36,4 +40,4 @@ inline void append_base64_row(std::string& out, std::span<const float> row) {
   out += '"';
 }
 
-}  // namespace mica::serve
+}  // namespace mica
