@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as the body of a request to each route of the server, in front of a model whose answers are fixed: the
-// reply is whole JSON or a stream, and no request is a fault of the server. The first byte chooses the route.
+// Any text as the body of a request to each route of the server, in front of a model whose answers are fixed:
+// the reply is whole JSON or a stream, and no request is a fault of the server. The first byte chooses the
+// route.
 
 #include "fuzz/input.hpp"
 #include "mica_tools/routes/anthropic.hpp"

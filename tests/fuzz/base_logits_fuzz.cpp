@@ -3,7 +3,7 @@
 // Any bytes as base logits: refused by an error, or rows of probabilities.
 
 #include "fuzz/input.hpp"
-#include "gguf/counted_heap.hpp"
+#include "fuzz/heap.hpp"
 #include "mica_tools/measure/base_logits.hpp"
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 void run(std::string_view bytes) {
   static const Folder folder;
   const std::string path = folder.write("logits", bytes);
-  const std::size_t peak = test::peak_of([&] {
+  const std::size_t peak = peak_of([&] {
     accepted([&] {
       BaseLogitsReader reader(path);
       for (const TokenId id : reader.tokens())
@@ -30,7 +30,7 @@ void run(std::string_view bytes) {
       }
     });
   });
-  require(peak <= 4 * bytes.size() + test::allowance, "reading takes four times the file and 16 MiB");
+  require(peak <= allowed_bytes(bytes.size()), "reading takes four times the file and 16 MiB");
 }
 
 }  // namespace

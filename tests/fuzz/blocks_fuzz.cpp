@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as blocks of every weight format: a block decodes to the same bits each time, next to its neighbours and
-// alone, and its codes and scales, unpacked, give the decoded values.
+// Any bytes as blocks of every weight format: a block decodes to the same bits each time, next to its
+// neighbours and alone, and its codes and scales, unpacked, give the decoded values.
 
 #include "fuzz/input.hpp"
 #include "mica/format/lists.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as the replacements of SentencePiece (after their length, 16 bits), and a text to replace in: a Unigram
-// with a token for each byte gives valid UTF-8 back, within the length that the replacements allow.
+// Any bytes as the replacements of SentencePiece (after their length, 16 bits), and a text to replace in: a
+// Unigram with a token for each byte gives valid UTF-8 back, within the length that the replacements allow.
 
 #include "fuzz/input.hpp"
 #include "mica/text/detail/pcre2.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as the configuration file of the program: refused by an error that names the line, or values that are read
-// again as they were when they are written as texts in quotes.
+// Any bytes as the configuration file of the program: refused by an error that names the line, or values that
+// are read again as they were when they are written as texts in quotes.
 
 #include "config_file.hpp"
 #include "fuzz/input.hpp"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "fuzz/input.hpp"
-#include "gguf/counted_heap.hpp"
+#include "fuzz/heap.hpp"
 #include "mica/gguf/reader.hpp"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ inline std::size_t read_all(const gguf::Value& value) {
   return sum;
 }
 
-/// Every tensor has the bytes of its shape, lies in the data of a file of `size` bytes and apart from the others, and
-/// every key is found.
+/// Every tensor has the bytes of its shape, lies in the data of a file of `size` bytes and apart from the
+/// others, and every key is found.
 inline void check_document(const gguf::Document& document, std::uint64_t size) {
   const gguf::Metadata& metadata = document.metadata();
   for (std::size_t i = 0; i < metadata.size(); ++i) {
@@ -68,8 +68,8 @@ inline void check_document(const gguf::Document& document, std::uint64_t size) {
 inline void open_and_check(std::span<const std::byte> bytes) {
   std::optional<gguf::Document> document;
   const std::size_t peak =
-      test::peak_of([&] { accepted([&] { document.emplace(gguf::parse(bytes, "fuzzed.gguf")); }); });
-  require(peak <= 4 * bytes.size() + test::allowance, "opening takes four times the file and 16 MiB");
+      peak_of([&] { accepted([&] { document.emplace(gguf::parse(bytes, "fuzzed.gguf")); }); });
+  require(peak <= allowed_bytes(bytes.size()), "opening takes four times the file and 16 MiB");
   if (document) check_document(*document, bytes.size());
 }
 

@@ -42,7 +42,8 @@ inline void change_value(std::vector<std::byte>& bytes, const gguf::Metadata& me
   overwrite(at, n, input);
 }
 
-/// Changes the name, a dimension, the format or the offset in the entry of a tensor. Requires a header in `bytes`.
+/// Changes the name, a dimension, the format or the offset in the entry of a tensor. Requires a header in
+/// `bytes`.
 inline void change_tensor(std::vector<std::byte>& bytes, const gguf::TensorInfo& tensor, Input& input) {
   std::vector<std::byte> begin(8);
   const std::uint64_t size = tensor.name.size();

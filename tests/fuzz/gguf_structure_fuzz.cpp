@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of an input are a program that builds a nearly valid GGUF file: its parts are whole, and their numbers
-// are wrong now and then. One byte chooses the next part.
+// The bytes of an input are a program that builds a nearly valid GGUF file: its parts are whole, and their
+// numbers are wrong now and then. One byte chooses the next part.
 //
 //   key      a name, a type, a value of that type       tensor   a name, dimensions, a format, an offset
 //   lie      changes the counts of the header           end      the data, of a size that follows

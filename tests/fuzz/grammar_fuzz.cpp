@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as a grammar (GBNF) or a regular expression: refused by an error, or a language whose texts can be gone
-// through. The first byte chooses, eight more are the choices of the walk.
+// Any text as a grammar (GBNF) or a regular expression: refused by an error, or a language whose texts can be
+// gone through. The first byte chooses, eight more are the choices of the walk.
 
 #include "fuzz/grammar_walk.hpp"
 #include "mica/constraint/gbnf.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A walk through the texts of a language, token by token, as an answer goes: some token is always allowed, and the
-// mask says what advance() does.
+// A walk through the texts of a language, token by token, as an answer goes: some token is always allowed,
+// and the mask says what advance() does.
 #pragma once
 
 #include "fuzz/input.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of a Hugging Face folder that describe a model: config.json, tokenizer.json, tokenizer_config.json,
-// generation_config.json and chat_template.json, separated by lines with --- alone. Refused by an error, or the sizes
-// of a family and a vocabulary for its embedding.
+// The files of a Hugging Face folder that describe a model: config.json, tokenizer.json,
+// tokenizer_config.json, generation_config.json and chat_template.json, separated by lines with --- alone.
+// Refused by an error, or the sizes of a family and a vocabulary for its embedding.
 
 #include "fuzz/convert_checks.hpp"
 #include "mica_tools/convert/config.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an importance matrix, of both formats: refused by an error, or finite means, and the same matrix when
-// it was written and is read again.
+// Any bytes as an importance matrix, of both formats: refused by an error, or finite means, and the same
+// matrix when it was written and is read again.
 
 #include "fuzz/input.hpp"
-#include "gguf/counted_heap.hpp"
+#include "fuzz/heap.hpp"
 #include "mica_tools/quantize/importance.hpp"
 
 #include <cmath>
@@ -25,8 +25,8 @@ void run(std::string_view bytes) {
   quantize::Importance read;
   bool good = false;
   const std::size_t peak =
-      test::peak_of([&] { good = accepted([&] { read = quantize::read_importance(path); }); });
-  require(peak <= 4 * bytes.size() + test::allowance, "reading takes four times the file and 16 MiB");
+      peak_of([&] { good = accepted([&] { read = quantize::read_importance(path); }); });
+  require(peak <= allowed_bytes(bytes.size()), "reading takes four times the file and 16 MiB");
   if (!good) return;
   for (const auto& named : read.entries) {
     const quantize::ImportanceEntry& entry = named.second;

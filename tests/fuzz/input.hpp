@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the fuzz targets share: the input as numbers and texts, a file that a reader opens by its path, and the two
-// ways in which a target ends: a promise of the library that does not hold ends the process, a mica::Error is an
-// answer.
+// What the fuzz targets share: the input as numbers and texts, a file that a reader opens by its path, and
+// the two ways in which a target ends: a promise of the library that does not hold ends the process, a
+// mica::Error is an answer.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -59,7 +59,7 @@ class Input {
 /// Ends the process unless the promise holds.
 inline void require(bool holds, const std::string& promise) {
   if (holds) return;
-  std::fprintf(stderr, "does not hold: %s\n", promise.c_str());
+  std::fprintf(stderr, "does not hold: %s\n", escaped(promise, 2000).c_str());
   std::abort();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as JSON: refused by an error, or the same value when it was written and is read again, in both kinds of
-// objects.
+// Any text as JSON: refused by an error, or the same value when it was written and is read again, in both
+// kinds of objects.
 
 #include "fuzz/input.hpp"
 #include "mica_tools/json/parse_json.hpp"

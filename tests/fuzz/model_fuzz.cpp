@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small model file of any family with some numbers of its header and weights changed, then a step with the scalar
-// kernels: refused by an error, or logits that are finite or said not to be. The first byte chooses the family.
+// A small model file of any family with some numbers of its header and weights changed, then a step with the
+// scalar kernels: refused by an error, or logits that are finite or said not to be. The first byte chooses
+// the family.
 
 #include "fuzz/gguf_edits.hpp"
 #include "mica/alloc/aligned.hpp"

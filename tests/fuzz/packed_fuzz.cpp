@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A packed directory whose manifest and files were changed; the manifest then has the checksum of what it is. Refused
-// by an error, or files beside the manifest alone, tensors that lie in them and apart, and bytes of their checksums.
+// A packed directory whose manifest and files were changed; the manifest then has the checksum of what it is.
+// Refused by an error, or files beside the manifest alone, tensors that lie in them and apart, and bytes of
+// their checksums.
 
 #include "fuzz/gguf_edits.hpp"
-#include "gguf/counted_heap.hpp"
+#include "fuzz/heap.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica_tools/pack/pack.hpp"
 #include "mica_tools/pack/verify.hpp"
@@ -98,8 +99,8 @@ void run(Input input) {
     size += bytes.size();
   }
   const std::size_t peak =
-      test::peak_of([&] { accepted([&] { check(gguf::open(folder.path("packed"))); }); });
-  require(peak <= 4 * size + test::allowance, "opening takes four times the files and 16 MiB");
+      peak_of([&] { accepted([&] { check(gguf::open(folder.path("packed"))); }); });
+  require(peak <= allowed_bytes(size), "opening takes four times the files and 16 MiB");
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as the replies of a server to requests for parts of a file; replies follow each other by lines with ---
-// alone, and the last one again and again. Refused by an error, or a header within the promised memory. The first line
-// is the target of a redirect. No redirect is followed here, so that nothing leaves this machine.
+// Any bytes as the replies of a server to requests for parts of a file; replies follow each other by lines
+// with --- alone, and the last one again and again. Refused by an error, or a header within the promised
+// memory. The first line is the target of a redirect. No redirect is followed here, so that nothing leaves
+// this machine.
 
 #include "fuzz/input.hpp"
-#include "gguf/counted_heap.hpp"
+#include "fuzz/heap.hpp"
 #include "mica_tools/remote/open.hpp"
 
 #include <arpa/inet.h>
@@ -105,12 +106,12 @@ void run(std::string_view text) {
   options.first_bytes = 256;
   options.piece_bytes = 1024;
   options.silence = options.connect = options.answer = std::chrono::milliseconds(1000);
-  const std::size_t peak = test::peak_of([&] {
+  const std::size_t peak = peak_of([&] {
     accepted([&] {
       static_cast<void>(remote::open(join("http://127.0.0.1:", server.port(), "/m.gguf"), options));
     });
   });
-  require(peak <= 4 * text.size() + test::allowance, "a header takes four times what was sent and 16 MiB");
+  require(peak <= allowed_bytes(text.size()), "a header takes four times what was sent and 16 MiB");
 }
 
 }  // namespace

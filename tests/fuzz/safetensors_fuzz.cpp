@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a safetensors file. The first byte chooses whether the length of the header is that of the input or the
-// right one, so that searches come past it: the header then ends at the first line end.
+// Any bytes as a safetensors file. The first byte chooses whether the length of the header is that of the
+// input or the right one, so that searches come past it: the header then ends at the first line end.
 
 #include "fuzz/input.hpp"
 #include "mica_tools/convert/safetensors.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A search index with the checksums of what it is: its rows and its description are two parts of the input. Refused by
-// an error, or passages within their files and as many rows.
+// A search index with the checksums of what it is: its rows and its description are two parts of the input.
+// Refused by an error, or passages within their files and as many rows.
 
 #include "fuzz/input.hpp"
-#include "gguf/counted_heap.hpp"
+#include "fuzz/heap.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica_tools/search/index_reader.hpp"
 #include "mica_tools/search/index_writer.hpp"
@@ -74,7 +74,7 @@ void run(Input input) {
   static const Folder folder;
   const std::string bytes = index_of(input);
   const std::string path = folder.write("index", bytes);
-  const std::size_t peak = test::peak_of([&] {
+  const std::size_t peak = peak_of([&] {
     accepted([&] {
       const search::IndexReader reader(path);
       std::size_t passages = 0, rows = 0;
@@ -91,7 +91,7 @@ void run(Input input) {
       require(passages == reader.passages() && rows == passages, "each passage has a row");
     });
   });
-  require(peak <= 4 * bytes.size() + test::allowance, "opening takes four times the file and 16 MiB");
+  require(peak <= allowed_bytes(bytes.size()), "opening takes four times the file and 16 MiB");
 }
 
 }  // namespace

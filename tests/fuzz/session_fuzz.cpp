@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A saved session whose description, note and blocks were changed, with the checksums of what they then are, and with
-// single bytes that were changed after that: refused by an error, or a session that takes a token.
+// A saved session whose description, note and blocks were changed, with the checksums of what they then are,
+// and with single bytes that were changed after that: refused by an error, or a session that takes a token.
 
 #include "fuzz/input.hpp"
-#include "gguf/counted_heap.hpp"
+#include "fuzz/heap.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/kernel/scalar.hpp"
@@ -122,7 +122,7 @@ void run(Input input) {
   const std::string bytes = file_of(info, input, base.folder.path("written"));
   if (bytes.empty()) return;
   const std::string path = base.folder.write("session", bytes);
-  const std::size_t peak = test::peak_of([&] {
+  const std::size_t peak = peak_of([&] {
     accepted([&] {
       SessionNote note;
       auto session = Session<Model>::open(base.model, path, &note);
@@ -132,7 +132,7 @@ void run(Input input) {
       require(all_finite(session.logits()), "logits are finite");
     });
   });
-  require(peak <= 4 * bytes.size() + test::allowance, "opening takes four times the file and 16 MiB");
+  require(peak <= allowed_bytes(bytes.size()), "opening takes four times the file and 16 MiB");
 }
 
 }  // namespace

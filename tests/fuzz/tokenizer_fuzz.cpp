@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any vocabulary and any text, by every tokenizer: ids are those of the vocabulary, each has a text, and a complete
-// vocabulary gives the text back.
+// Any vocabulary and any text, by every tokenizer: ids are those of the vocabulary, each has a text, and a
+// complete vocabulary gives the text back.
 
 #include "fuzz/vocabulary_program.hpp"
 #include "mica/text/detail/pcre2.hpp"
@@ -25,7 +25,8 @@ void check_ids(const text::AnyTokenizer& tokenizer, std::string_view text,
   static_cast<void>(tokenizer.decode(ids, {.show_special = true, .tidy_spaces = true}));
 }
 
-/// Whether decoding promises the text: each byte has a token, all others are ordinary, and nothing is replaced.
+/// Whether decoding promises the text: each byte has a token, all others are ordinary, and nothing is
+/// replaced.
 bool promises_text(const VocabularyProgram& program, std::string_view text) {
   const text::VocabularySource& source = program.source;
   if (!program.complete || !text::is_utf8(text) || source.model == "bert") return false;

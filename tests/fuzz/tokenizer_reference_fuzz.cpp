@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokenizers beside slow ones, which are written here as their papers have them: SentencePiece's BPE as the best pair
-// again and again, WordPiece as the longest token at each place, Unigram as Viterbi's algorithm over all tokens.
-// Vocabularies and texts are of few letters, so that much can happen in them.
+// Tokenizers beside slow ones, which are written here as their papers have them: SentencePiece's BPE as the
+// best pair again and again, WordPiece as the longest token at each place, Unigram as Viterbi's algorithm
+// over all tokens. Vocabularies and texts are of few letters, so that much can happen in them.
 
 #include "fuzz/vocabulary_program.hpp"
 
@@ -169,7 +169,7 @@ std::string shown(const Ids& ids) {
 
 void run(Input input) {
   constexpr std::size_t kinds[] = {0, 2, 3};
-  const VocabularyProgram program(input, kinds[input.below(3)], true);
+  const VocabularyProgram program(input, kinds[input.below(3)]);
   const text::AnyTokenizer tokenizer{text::Vocabulary(program.source)};
   std::string text;
   for (const char c : input.text(300))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The front of an input as a vocabulary: a kind, options, and tokens with texts, scores and types. A complete one has
-// a token for each byte, so that every text of it can be written.
+// The front of an input as a vocabulary: a kind, options, and tokens with texts, scores and types. A complete
+// one has a token for each byte, so that every text of it can be written.
 #pragma once
 
 #include "fuzz/input.hpp"
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ struct VocabularyProgram {
   static constexpr std::array<std::string_view, 5> models = {"llama", "gpt2", "bert", "t5", "gemma4"};
 
   std::size_t model;
-  bool complete;  // a token for each byte
+  bool complete;  // a token for each byte, and one for a space
   bool plain;     // all others are normal, of letters and U+2581 alone
   std::deque<std::string> texts, merged;
   std::vector<std::string_view> tokens, merges;
@@ -32,10 +33,9 @@ struct VocabularyProgram {
   std::vector<std::int32_t> types;
   text::VocabularySource source;
 
-  explicit VocabularyProgram(Input& input)
-      : VocabularyProgram(input, input.below(models.size()), input.flag()) {}
-  VocabularyProgram(Input& input, std::size_t kind, bool only_plain)
-      : model(kind), complete(input.flag()), plain(only_plain) {
+  /// Any kind, or one that is given, of plain tokens.
+  explicit VocabularyProgram(Input& input, std::optional<std::size_t> kind = {})
+      : model(kind ? *kind : input.below(models.size())), complete(input.flag()), plain(kind || input.flag()) {
     source.model = models[model];
     add("<unk>", -1, 2);
     source.unknown = 0;
@@ -68,6 +68,7 @@ struct VocabularyProgram {
       const bool bpe = source.model == "gpt2";
       add(bpe ? letter : spelled, 0, bpe ? 1 : 6);
     }
+    if (source.model != "gpt2") add("\xE2\x96\x81", -20, 1);  // a space, as every vocabulary has it
   }
 
   /// Scores are multiples of 1/8, whose sums are exact.
@@ -82,11 +83,9 @@ struct VocabularyProgram {
   }
   void add_merge(Input& input) {
     const auto side = [&] { return tokens[input.below(tokens.size())]; };
-    merges.push_back(merged.emplace_back(join(side(), " ", side())));
-    if (input.flag())
-      add(join(merged.back().substr(0, merged.back().find(' ')),
-               merged.back().substr(merged.back().find(' ') + 1)),
-          0, 1);
+    const std::string_view left = side(), right = side();
+    merges.push_back(merged.emplace_back(join(left, " ", right)));
+    if (input.flag()) add(join(left, right), 0, 1);
   }
   [[nodiscard]] static std::string letter(std::uint8_t byte) {
     return byte % 8 == 7 ? "\xE2\x96\x81" : std::string(1, static_cast<char>('a' + byte % 8));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An operator new that counts, and refuses on request. It replaces that of the whole program: one file of a program
-// includes this.
+// An operator new that counts, and refuses on request. It replaces that of the whole program: one file of a
+// program includes this.
 
 #pragma once
 
