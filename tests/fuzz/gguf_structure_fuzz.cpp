@@ -64,7 +64,7 @@ class FileProgram {
   }
 
   void add_typed_value(int depth) {
-    const std::uint32_t type = input_.below(14);  // 13 is none
+    const std::uint32_t type = static_cast<std::uint32_t>(input_.below(14));  // 13 is none
     gguf::append_number(key_bytes_, type);
     add_value(type, depth);
   }
@@ -80,7 +80,7 @@ class FileProgram {
   }
 
   void add_array(int depth) {
-    const std::uint32_t type = depth < 12 ? input_.below(14) : 0;
+    const std::uint32_t type = depth < 12 ? static_cast<std::uint32_t>(input_.below(14)) : 0;
     const std::size_t count = input_.below(type == 9 ? 3 : 20);
     gguf::append_number(key_bytes_, type);
     gguf::append_number(key_bytes_, announced(count));
@@ -96,7 +96,7 @@ class FileProgram {
     gguf::append_text(tensor_bytes_,
                       input_.flag() ? join("t", input_.below(20)) : std::string(input_.text()));
     const auto format = *(format::known.begin() + input_.below(format::known.size()));
-    const std::uint32_t n_dims = 1 + input_.below(5);
+    const std::uint32_t n_dims = static_cast<std::uint32_t>(1 + input_.below(5));
     gguf::append_number(tensor_bytes_, n_dims);
     std::uint64_t bytes = input_.below(4) / format.block_size * format.block_bytes;
     for (std::uint32_t d = 0; d < n_dims; ++d) {

@@ -3,8 +3,8 @@
 // A saved session whose description, note and blocks were changed, with the checksums of what they then are,
 // and with single bytes that were changed after that: refused by an error, or a session that takes a token.
 
-#include "fuzz/input.hpp"
 #include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/kernel/scalar.hpp"
@@ -84,9 +84,22 @@ void change(kv::SnapshotInfo& info, Input& input) {
   }
 }
 
-/// Its blocks have the rest of the input as keys and values, again and again. Empty where it would be large.
+/// The description, and the rest of the input behind it.
+std::string without_blocks(const kv::SnapshotInfo& info, std::string_view rest) {
+  const std::vector<std::byte> description = kv::detail::describe(info);
+  kv::detail::SnapshotPrelude prelude;
+  prelude.description_bytes = description.size();
+  prelude.description = io::checksum({description.data(), description.size()});
+  prelude.file_bytes = sizeof prelude + description.size() + rest.size();
+  prelude.prelude = io::checksum(bytes_of(&prelude, 1).first(sizeof prelude - sizeof prelude.prelude));
+  std::string out(text_of_bytes(bytes_of(&prelude, 1)));
+  return out.append(text_of_bytes({description.data(), description.size()})).append(rest);
+}
+
+/// Its blocks have the rest of the input as keys and values, again and again.
 std::string file_of(const kv::SnapshotInfo& info, Input& input, const std::string& path) {
-  if (kv::SnapshotLayout::bytes_of(info) > (1 << 16)) return {};
+  const bool large = info.cached > 2 * Base::n_ctx || kv::SnapshotLayout::bytes_of(info) > (1 << 16);
+  if (large) return without_blocks(info, input.rest());
   const std::size_t flips = input.below(3);
   const std::string_view places = input.text(flips * 3);
   kv::SnapshotWriter out(path, info);
@@ -120,7 +133,6 @@ void run(Input input) {
   kv::SnapshotInfo info = base.info;
   for (std::size_t n = input.below(6); n > 0; --n) change(info, input);
   const std::string bytes = file_of(info, input, base.folder.path("written"));
-  if (bytes.empty()) return;
   const std::string path = base.folder.write("session", bytes);
   const std::size_t peak = peak_of([&] {
     accepted([&] {
