@@ -2,8 +2,8 @@
 //
 // Any bytes as base logits: refused by an error, or rows of probabilities.
 
-#include "fuzz/input.hpp"
 #include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
 #include "mica_tools/measure/base_logits.hpp"
 
 #include <cmath>

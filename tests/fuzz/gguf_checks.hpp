@@ -3,8 +3,8 @@
 // What an accepted GGUF file promises, checked by other means than the reader's.
 #pragma once
 
-#include "fuzz/input.hpp"
 #include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
 #include "mica/gguf/reader.hpp"
 
 #include <algorithm>

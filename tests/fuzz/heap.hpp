@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The most memory that a call takes at one time: counted by the sanitizer where there is one, else by an operator new
+// The most memory that a call takes at one time: counted by the sanitizer where there is one, else by an
+// operator new
 // that replaces that of the program. One file of a program includes this.
 #pragma once
 
@@ -35,7 +36,8 @@ std::size_t peak_of(Call&& call) {
       },
       [](const volatile void* at) {
         if (at == nullptr) return;
-        counted.live -= static_cast<std::ptrdiff_t>(__sanitizer_get_allocated_size(const_cast<const void*>(at)));
+        counted.live -=
+            static_cast<std::ptrdiff_t>(__sanitizer_get_allocated_size(const_cast<const void*>(at)));
       });
   static_cast<void>(installed);
   counted = {};
@@ -59,6 +61,8 @@ using test::peak_of;
 namespace mica::fuzz {
 
 /// What opening a file of that many bytes may take.
-constexpr std::size_t allowed_bytes(std::size_t file_bytes) { return 4 * file_bytes + (std::size_t{16} << 20); }
+constexpr std::size_t allowed_bytes(std::size_t file_bytes) {
+  return 4 * file_bytes + (std::size_t{16} << 20);
+}
 
 }  // namespace mica::fuzz

@@ -3,8 +3,8 @@
 // Any bytes as an importance matrix, of both formats: refused by an error, or finite means, and the same
 // matrix when it was written and is read again.
 
-#include "fuzz/input.hpp"
 #include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
 #include "mica_tools/quantize/importance.hpp"
 
 #include <cmath>
@@ -24,8 +24,7 @@ void run(std::string_view bytes) {
   const std::string path = folder().write("imatrix", bytes);
   quantize::Importance read;
   bool good = false;
-  const std::size_t peak =
-      peak_of([&] { good = accepted([&] { read = quantize::read_importance(path); }); });
+  const std::size_t peak = peak_of([&] { good = accepted([&] { read = quantize::read_importance(path); }); });
   require(peak <= allowed_bytes(bytes.size()), "reading takes four times the file and 16 MiB");
   if (!good) return;
   for (const auto& named : read.entries) {

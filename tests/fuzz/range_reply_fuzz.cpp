@@ -5,8 +5,8 @@
 // memory. The first line is the target of a redirect. No redirect is followed here, so that nothing leaves
 // this machine.
 
-#include "fuzz/input.hpp"
 #include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
 #include "mica_tools/remote/open.hpp"
 
 #include <arpa/inet.h>

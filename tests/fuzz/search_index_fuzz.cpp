@@ -3,8 +3,8 @@
 // A search index with the checksums of what it is: its rows and its description are two parts of the input.
 // Refused by an error, or passages within their files and as many rows.
 
-#include "fuzz/input.hpp"
 #include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica_tools/search/index_reader.hpp"
 #include "mica_tools/search/index_writer.hpp"

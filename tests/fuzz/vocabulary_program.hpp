@@ -35,7 +35,9 @@ struct VocabularyProgram {
 
   /// Any kind, or one that is given, of plain tokens.
   explicit VocabularyProgram(Input& input, std::optional<std::size_t> kind = {})
-      : model(kind ? *kind : input.below(models.size())), complete(input.flag()), plain(kind || input.flag()) {
+      : model(kind ? *kind : input.below(models.size())),
+        complete(input.flag()),
+        plain(kind || input.flag()) {
     source.model = models[model];
     add("<unk>", -1, 2);
     source.unknown = 0;
