@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The most memory that a call takes at one time: counted by the sanitizer where there is one, else by an
-// operator new
-// that replaces that of the program. One file of a program includes this.
+// operator new that replaces that of the program. One file of a program includes this.
 #pragma once
 
 #include <algorithm>
