@@ -36,6 +36,7 @@ TEST_CASE("a view of nothing has no rows") {
   CHECK(none.data() == nullptr);
   std::vector<int> numbers(4);
   CHECK(MatrixView<int>(numbers.data(), 2, 2).rows(2, 0).rows() == 0);
+  static_assert(MatrixView<float>(nullptr, 4, 4).rows(1, 2).cols(3, 1).data() == nullptr);  // of a plan
 }
 
 }  // namespace mica::test::matrix_view_test

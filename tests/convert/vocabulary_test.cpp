@@ -285,6 +285,19 @@ TEST_CASE("pieces of tokenizer.model keep scores and types, and added tokens tak
   CHECK(v.tokens[6].type == TokenType::unused);
 }
 
+TEST_CASE("special tokens of tokenizer.model beyond the embedding are none") {
+  TokenizerFolder folder;
+  folder.tokenizer = nullptr;
+  for (const unsigned kind : {1U, 2U}) {
+    folder.spm = sentencepiece({{"a", 0, 1}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"<unk>", 0, 2}}, kind);
+    const VocabularyData v = folder.read(1);
+    CHECK(v.tokens.size() == 1);
+    CHECK_FALSE(v.bos);
+    CHECK_FALSE(v.eos);
+    CHECK_FALSE(v.unknown);
+  }
+}
+
 TEST_CASE("tokenizer.model of another kind, or cut anywhere, is refused") {
   TokenizerFolder folder;
   folder.tokenizer = nullptr;

@@ -3,60 +3,14 @@
 // How much memory a header may cost, and what happens when there is none. Replaces operator new for its test
 // program.
 
+#include "gguf/counted_heap.hpp"
 #include "gguf/sample_file.hpp"
 #include "mica/gguf/reader.hpp"
 
-#include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <new>
-
-namespace {
-
-struct Heap {
-  std::size_t live = 0;
-  std::size_t peak = 0;
-  std::size_t allocations = 0;
-  std::size_t fails_at = std::numeric_limits<std::size_t>::max();  // the allocation that is refused, from 0
-};
-constinit thread_local Heap heap;
-
-constexpr std::size_t prefix = alignof(std::max_align_t);  // holds the size of the block behind it
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  if (heap.allocations++ == heap.fails_at) throw std::bad_alloc();
-  void* const block = std::malloc(bytes + prefix);
-  if (block == nullptr) throw std::bad_alloc();
-  *static_cast<std::size_t*>(block) = bytes;
-  heap.live += bytes;
-  heap.peak = std::max(heap.peak, heap.live);
-  return static_cast<std::byte*>(block) + prefix;
-}
-
-void operator delete(void* at) noexcept {
-  if (at == nullptr) return;
-  void* const block = static_cast<std::byte*>(at) - prefix;
-  heap.live -= *static_cast<std::size_t*>(block);
-  std::free(block);
-}
-
-void operator delete(void* at, std::size_t) noexcept { ::operator delete(at); }
 
 namespace mica::test::allocation_test {
 namespace {
-
-/// The most that a call has allocated at one time.
-template <class Call>
-std::size_t peak_of(Call&& call) {
-  const std::size_t before = heap.live;
-  heap.peak = before;
-  call();
-  return heap.peak - before;
-}
-
-constexpr std::size_t allowance = std::size_t{16} << 20;
 
 TEST_CASE("opening the costliest header takes at most four times its bytes and 16 MiB") {
   RawHeader header(gguf::detail::max_tensors, gguf::detail::max_pairs);

@@ -39,19 +39,23 @@ class MatrixView {
     return {data_ + row * stride_, cols_};
   }
 
-  /// `count` rows from `first` on.
+  /// `count` rows from `first` on. Parts of a view of no memory, as plans have them, are such views too.
   [[nodiscard]] constexpr MatrixView rows(std::size_t first, std::size_t count) const noexcept {
     MICA_ASSERT(first + count <= rows_);
-    return {data_ + first * stride_, count, cols_, stride_};
+    return {at(first * stride_), count, cols_, stride_};
   }
 
   /// `count` columns from `first` on, of every row.
   [[nodiscard]] constexpr MatrixView cols(std::size_t first, std::size_t count) const noexcept {
     MICA_ASSERT(first + count <= cols_);
-    return {data_ + first, rows_, count, stride_};
+    return {at(first), rows_, count, stride_};
   }
 
  private:
+  [[nodiscard]] constexpr T* at(std::size_t element) const noexcept {
+    return data_ == nullptr ? nullptr : data_ + element;
+  }
+
   T* data_ = nullptr;
   std::size_t rows_ = 0;
   std::size_t cols_ = 0;

@@ -151,6 +151,9 @@ inline void apply(const PostProcessor& around, VocabularyData& out) {
       io::exists(file), file, folder,
       ": neither tokenizer.json nor tokenizer.model, spiece.model, sentencepiece.bpe.model or vocab.txt ",
       "is there");
+  MICA_CHECK(!fairseq || n_vocab >= fairseq_tokens, file, file, ": the embedding has ", n_vocab,
+             " rows, and the special tokens of this vocabulary take ", fairseq_tokens,
+             "; the folder has the files of two models");
   VocabularyData out = read_sentencepiece(file, n_vocab);
   if (fairseq) place_fairseq_tokens(n_vocab, out);
   place_added_tokens(configured_tokens(settings, folder), n_vocab, out);

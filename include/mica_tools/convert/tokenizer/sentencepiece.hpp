@@ -179,21 +179,24 @@ inline void read_normalizer(std::string_view bytes, const std::string& file, Voc
     }
   }
   MICA_CHECK(trainer && !out.tokens.empty(), file, path, ": is no SentencePiece model");
+  if (out.tokens.size() > n_vocab) {
+    out.notes.push_back(join("tokens from ", n_vocab, " on are left out: the embedding has no more rows"));
+    out.tokens.resize(static_cast<std::size_t>(n_vocab));
+    if (out.unknown && *out.unknown >= n_vocab) out.unknown.reset();
+  }
   if (detail::is_unigram(*trainer, path, out)) {
     out.model = "t5";
   } else {  // Spm has neither
     out.charsmap.clear();
     out.remove_extra_spaces.reset();
   }
-  if (out.tokens.size() > n_vocab) {
-    out.notes.push_back(join("tokens from ", n_vocab, " on are left out: the embedding has no more rows"));
-    out.tokens.resize(static_cast<std::size_t>(n_vocab));
-  }
   return out;
 }
 
+inline constexpr std::uint64_t fairseq_tokens = 4;  // that come first
+
 /// Gives the tokens of XLM-RoBERTa's sentencepiece.bpe.model the ids that its models have: <s>, <pad>, </s>
-/// and <unk> come first, the others one later, and <mask> last.
+/// and <unk> come first, the others one later, and <mask> last. Requires n_vocab >= fairseq_tokens.
 inline void place_fairseq_tokens(std::uint64_t n_vocab, VocabularyData& out) {
   if (out.tokens.size() > 3) out.tokens.erase(out.tokens.begin(), out.tokens.begin() + 3);
   using text::TokenType;

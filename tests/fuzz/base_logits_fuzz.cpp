@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as base logits: refused by an error, or rows of probabilities.
+
+#include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
+#include "mica_tools/measure/base_logits.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace mica::fuzz {
+namespace {
+
+void run(std::string_view bytes) {
+  static const Folder folder;
+  const std::string path = folder.write("logits", bytes);
+  const std::size_t peak = peak_of([&] {
+    accepted([&] {
+      BaseLogitsReader reader(path);
+      for (const TokenId id : reader.tokens())
+        require(id < reader.n_vocab(), "ids are those of the vocabulary");
+      const std::size_t rows = reader.windows() * Windows::counted(reader.n_ctx());
+      for (std::size_t row = 0; row < rows; ++row) {
+        const QuantizedRow& read = reader.next();
+        for (TokenId id = 0; id < reader.n_vocab(); ++id)
+          require(std::isfinite(read[id]), "logarithms of probabilities are finite");
+      }
+    });
+  });
+  require(peak <= allowed_bytes(bytes.size()), "reading takes four times the file and 16 MiB");
+}
+
+}  // namespace
+}  // namespace mica::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  mica::fuzz::run({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
