@@ -13,7 +13,7 @@ texts, made of the words of --texts, are embedded by both, and the cosines are p
 same GGUF file and --embeddings. --rounds 0 times nothing.
 
 Texts of 16, 128 and 512 random tokens are timed, one and 64 in a call; programs take turns in each round, and
-medians of the rounds are printed. Needs numpy, onnxruntime and tokenizers for what is asked of them.
+medians of the rounds are printed. mica runs with both of its kernels, exact and fast8. Needs numpy, onnxruntime and tokenizers for what is asked of them.
 """
 import argparse
 import json
@@ -56,7 +56,7 @@ def draw_texts(path, count, tokenizer):
     return texts
 
 
-def cosines(options):
+def cosines(options, kernels):
     import numpy as np
     import tokenizers
     tokenizer = tokenizers.Tokenizer.from_file(str(options.folder / "tokenizer.json"))
@@ -67,7 +67,8 @@ def cosines(options):
     with tempfile.TemporaryDirectory() as folder:
         lines, rows = pathlib.Path(folder, "texts"), pathlib.Path(folder, "rows.npy")
         lines.write_text("\n".join(texts))
-        words = [options.mica, "embed", options.model, "--lines", lines, "--npy", rows, "-q"]
+        words = [options.mica, "embed", options.model, "--lines", lines, "--npy", rows, "-q",
+                 "--kernels", kernels]
         subprocess.run(words, check=True)
         found = np.load(rows).astype(np.float64)
     return [float(row @ embed_by_onnx(reference, np.array([tokenizer.encode(text).ids]))[0])
@@ -84,9 +85,9 @@ def median_rate(call, texts, seconds):
     return texts / statistics.median(times)
 
 
-def time_mica(options):
+def time_mica(options, *flags):
     done = subprocess.run([options.bench, options.model, "--seconds", str(options.seconds), "--threads",
-                           str(options.threads)], capture_output=True, text=True, check=True)
+                           str(options.threads), *flags], capture_output=True, text=True, check=True)
     rows = [line.split("|") for line in done.stdout.splitlines() if line[:3].strip("| ").isdigit()]
     return {(int(row[1]), int(row[2])): float(row[3]) for row in rows}
 
@@ -114,7 +115,7 @@ def time_server(options):
 
 
 def compare_speeds(options):
-    programs = {"mica": time_mica}
+    programs = {"mica": time_mica, "mica, fast8": lambda options: time_mica(options, "--fast8")}
     if options.faster:
         programs["ONNX Runtime"] = time_onnx
     if options.server:
@@ -148,11 +149,11 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     result = {"model": pathlib.Path(options.model).name, "threads": options.threads}
-    if options.onnx:
-        found = cosines(options)
+    for kernels in ("exact", "fast8") if options.onnx else ():
+        found = cosines(options, kernels)
         mean = statistics.mean(found)
-        result["cosine"] = {"texts": len(found), "min": min(found), "mean": mean}
-        print(f"{len(found)} texts: cosine {min(found):.9f} at least, {mean:.9f} in the mean")
+        result[f"cosine, {kernels}"] = {"texts": len(found), "min": min(found), "mean": mean}
+        print(f"{kernels}, {len(found)} texts: cosine {min(found):.9f} at least, {mean:.9f} in the mean")
     if options.rounds > 0:
         result["rows"] = compare_speeds(options)
     if options.json:

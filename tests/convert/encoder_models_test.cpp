@@ -131,6 +131,26 @@ TEST_CASE("the keys of an encoder are those of its config and its modules") {
   CHECK(reranker.find("output.weight") == nullptr);
 }
 
+TEST_CASE("prompts of sentence-transformers become prefixes of queries and documents") {
+  const json all = models();
+  const auto prefixes = [&](const char* prompts) {
+    HfFolder folder;
+    fill(all["bert"], folder);
+    folder.others["config_sentence_transformers.json"] = join(R"({"prompts": )", prompts, "}");
+    const gguf::Document document = gguf::open(converted(folder));
+    const auto prefix = [&](std::string_view key) {
+      return std::string(document.metadata().get<std::string_view>(key).value_or("none"));
+    };
+    return join(prefix("mica.prefix.query"), "|", prefix("mica.prefix.document"));
+  };
+  CHECK(prefixes(R"({"query": "query: ", "document": "title: none | ", "Clustering": "x"})") ==
+        "query: |title: none | ");
+  CHECK(prefixes(R"({"query": "search_query: ", "passage": "search_document: "})") ==
+        "search_query: |search_document: ");
+  CHECK(prefixes(R"({"query": "Instruct: x\nQuery:", "document": ""})") == "Instruct: x\nQuery:|none");
+  CHECK(prefixes("null") == "none|none");
+}
+
 TEST_CASE("what an encoder's folder asks for and no file can say is refused by its key") {
   const json all = models();
   const auto message = [&](const char* name, const auto& change) {
@@ -158,6 +178,8 @@ TEST_CASE("what an encoder's folder asks for and no file can say is refused by i
   };
   CHECK(mentions(file("bert", "1_Pooling/config.json", R"({"pooling_mode_max_tokens": true})"),
                  "supported are"));
+  CHECK(mentions(file("bert", "config_sentence_transformers.json", R"({"prompts": {"query": 1}})"),
+                 "prompt 'query' is no text"));
   CHECK(mentions(file("bert", "modules.json", R"([{"type": "x.Pooling", "path": "../elsewhere"}])"),
                  "no folder"));
   CHECK(mentions(file("embeddinggemma", "2_Dense/config.json",

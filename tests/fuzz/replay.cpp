@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives every file of the folders on the command line to a fuzz target, once: the stored corpus as an ordinary
-// test, by any compiler. What libFuzzer finds becomes a file of the corpus, and stays found.
+// Gives every file of the folders on the command line to a fuzz target, once: the stored corpus as an
+// ordinary test, by any compiler. What libFuzzer finds becomes a file of the corpus, and stays found.
 
 #include <algorithm>
 #include <cstddef>

@@ -74,29 +74,63 @@ def folder(*files):
 
 
 def hf_folders():
-    config = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
-              "max_position_embeddings": 128, "vocab_size": 12, "eos_token_id": [2, 5]}
+    config = {
+        "model_type": "llama",
+        "num_hidden_layers": 2,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 128,
+        "vocab_size": 12,
+        "eos_token_id": [2, 5],
+    }
     added = [{"id": 10, "content": "<s>", "special": True}, {"id": 11, "content": "</s>", "special": True}]
     letters = {t: i for i, t in enumerate(["a", "b", "c", "ab", "abc"])}
-    settings = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "add_bos_token": True, "chat_template": "x"}
-    around = {"type": "TemplateProcessing", "special_tokens": {"<s>": {"id": "<s>", "ids": [10], "tokens": ["<s>"]}},
-              "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-              "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}]}
+    settings = {
+        "bos_token": "<s>",
+        "eos_token": {"content": "</s>"},
+        "add_bos_token": True,
+        "chat_template": "x",
+    }
+    around = {
+        "type": "TemplateProcessing",
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [10], "tokens": ["<s>"]}},
+        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    }
     bpe = {"type": "BPE", "vocab": letters, "merges": ["a b", ["ab", "c"]]}
-    byte_level = {"added_tokens": added, "pre_tokenizer": {"type": "ByteLevel", "use_regex": True},
-                  "decoder": {"type": "ByteLevel"}, "model": bpe, "post_processor": around}
-    spm = {"added_tokens": added, "normalizer": {"type": "Prepend", "prepend": "\u2581"},
-           "model": {**bpe, "byte_fallback": True, "unk_token": "a"}}
-    wordpiece = {"normalizer": {"type": "BertNormalizer", "lowercase": True},
-                 "pre_tokenizer": {"type": "BertPreTokenizer"},
-                 "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-                           "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "##b": 4}}}
-    unigram = {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},
-               "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"},
-               "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["\u2581a", -1.5], ["b", -2.0]]}}
-    return {"byte_level": folder(config, byte_level, settings, {"eos_token_id": [11]}),
-            "spm": folder(config, spm, settings, {}, {"chat_template": [{"name": "default", "template": "y"}]}),
-            "wordpiece": folder(config, wordpiece, {}), "unigram": folder(config, unigram, {})}
+    byte_level = {
+        "added_tokens": added,
+        "pre_tokenizer": {"type": "ByteLevel", "use_regex": True},
+        "decoder": {"type": "ByteLevel"},
+        "model": bpe,
+        "post_processor": around,
+    }
+    spm = {
+        "added_tokens": added,
+        "normalizer": {"type": "Prepend", "prepend": "\u2581"},
+        "model": {**bpe, "byte_fallback": True, "unk_token": "a"},
+    }
+    wordpiece = {
+        "normalizer": {"type": "BertNormalizer", "lowercase": True},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "##b": 4},
+        },
+    }
+    unigram = {
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"},
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["\u2581a", -1.5], ["b", -2.0]]},
+    }
+    return {
+        "byte_level": folder(config, byte_level, settings, {"eos_token_id": [11]}),
+        "spm": folder(config, spm, settings, {}, {"chat_template": [{"name": "default", "template": "y"}]}),
+        "wordpiece": folder(config, wordpiece, {}),
+        "unigram": folder(config, unigram, {}),
+    }
 
 
 def reply(head, body=b""):
@@ -106,51 +140,112 @@ def reply(head, body=b""):
 def replies():
     file = gguf([("a", 4, struct.pack("<I", 7))], [("t", [4], 0, 0)], b"\0" * 16)
     n = len(file)
-    part = ["HTTP/1.1 206 Partial Content", f"Content-Range: bytes 0-{n - 1}/{n}", f"Content-Length: {n}", 'ETag: "x"']
-    return {"file": b"../c?d\n" + reply(part, file),
-            "cut": b"//other.org:81/x\n" + reply(part, file[:40]) + b"\n---\n" + reply(part[:1]),
-            "whole": b"http://[::1]/\n" + reply(["HTTP/1.1 200 OK", f"Content-Length: {n}"], file),
-            "sent_on": b"\n" + reply(["HTTP/1.1 302 Found", "Location: /b"])}
+    part = [
+        "HTTP/1.1 206 Partial Content",
+        f"Content-Range: bytes 0-{n - 1}/{n}",
+        f"Content-Length: {n}",
+        'ETag: "x"',
+    ]
+    return {
+        "file": b"../c?d\n" + reply(part, file),
+        "cut": b"//other.org:81/x\n" + reply(part, file[:40]) + b"\n---\n" + reply(part[:1]),
+        "whole": b"http://[::1]/\n" + reply(["HTTP/1.1 200 OK", f"Content-Length: {n}"], file),
+        "sent_on": b"\n" + reply(["HTTP/1.1 302 Found", "Location: /b"]),
+    }
 
 
 def seeds():
     numbers = struct.pack("<IQ", 4, 3) + struct.pack("<3I", 1, 2, 3)
-    keys = [("general.alignment", 4, struct.pack("<I", 32)), ("a", 8, text("b")), ("c", 9, numbers),
-            ("d", 9, strings(["x", "yz"])), ("e", 6, struct.pack("<f", 1.5))]
+    keys = [
+        ("general.alignment", 4, struct.pack("<I", 32)),
+        ("a", 8, text("b")),
+        ("c", 9, numbers),
+        ("d", 9, strings(["x", "yz"])),
+        ("e", 6, struct.pack("<f", 1.5)),
+    ]
     floats = struct.pack("<4f", 1, 2, 3, 4)
-    matrix = gguf([("general.type", 8, text("imatrix")), ("imatrix.datasets", 9, strings(["d"]))],
-                  [("t.in_sum2", [4, 1], 0, 0), ("t.counts", [1, 1], 0, 32)], floats + b"\0" * 16 + floats[:4])
+    matrix = gguf(
+        [("general.type", 8, text("imatrix")), ("imatrix.datasets", 9, strings(["d"]))],
+        [("t.in_sum2", [4, 1], 0, 0), ("t.counts", [1, 1], 0, 32)],
+        floats + b"\0" * 16 + floats[:4],
+    )
     legacy = struct.pack("<ii1sii4f", 1, 1, b"t", 2, 4, 1, 2, 3, 4) + struct.pack("<ii1s", 5, 1, b"d")
     rows = (struct.pack("<2f4H", 0.001, -9.0, 1, 2, 3, 0)) * 3
     logits = b"_logits_" + struct.pack("<3i", 8, 3, 1) + struct.pack("<8i", *([0, 1, 2, 1] * 2)) + rows
-    header = json.dumps({"__metadata__": {"format": "pt"},
-                         "a": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]},
-                         "b": {"dtype": "BF16", "shape": [], "data_offsets": [8, 10]}}).encode()
-    grammar = b'root ::= (item "," ws)* item\nitem ::= [a-c]{1,3} | "\\"" [^"\\\\]+ "\\"" | !"ab"\nws ::= [ \\t]? # c\n'
-    schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}, "b": {"$ref": "#/$defs/s"}},
-              "required": ["a"], "$defs": {"s": {"type": "string", "pattern": "^a+$", "maxLength": 4}}}
-    lists = {"type": "array", "items": {"anyOf": [{"enum": [1, "a"]}, {"multipleOf": 0.5}]}, "uniqueItems": True,
-             "contains": {"const": 1}, "maxItems": 3}
-    chat = {"model": "tiny", "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
-            "temperature": 0.5, "stream": True, "n": 2, "stop": ["x"], "logprobs": True, "top_logprobs": 2,
-            "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}
-    plain = {"model": "tiny", "prompt": "a", "input": ["a", [5, 6]], "query": "q", "documents": ["d", "e"],
-             "content": "c", "tokens": [70, 71], "n_predict": 4, "max_tokens": 3, "options": {"top_k": 3}}
-    config = b"# c\ntop-k = 20\n[run]\nsystem-prompt = \"a \\\"b\\\" \\u00e9\"\nstop = ['x', \"y\", # z\n 1]\n"
+    header = json.dumps(
+        {
+            "__metadata__": {"format": "pt"},
+            "a": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]},
+            "b": {"dtype": "BF16", "shape": [], "data_offsets": [8, 10]},
+        }
+    ).encode()
+    grammar = (
+        b'root ::= (item "," ws)* item\nitem ::= [a-c]{1,3} | "\\"" [^"\\\\]+ "\\"" | !"ab"\n'
+        b'ws ::= [ \\t]? # c\n'
+    )
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer", "minimum": 1}, "b": {"$ref": "#/$defs/s"}},
+        "required": ["a"],
+        "$defs": {"s": {"type": "string", "pattern": "^a+$", "maxLength": 4}},
+    }
+    lists = {
+        "type": "array",
+        "items": {"anyOf": [{"enum": [1, "a"]}, {"multipleOf": 0.5}]},
+        "uniqueItems": True,
+        "contains": {"const": 1},
+        "maxItems": 3,
+    }
+    chat = {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+        "temperature": 0.5,
+        "stream": True,
+        "n": 2,
+        "stop": ["x"],
+        "logprobs": True,
+        "top_logprobs": 2,
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+    }
+    plain = {
+        "model": "tiny",
+        "prompt": "a",
+        "input": ["a", [5, 6]],
+        "query": "q",
+        "documents": ["d", "e"],
+        "content": "c",
+        "tokens": [70, 71],
+        "n_predict": 4,
+        "max_tokens": 3,
+        "options": {"top_k": 3},
+    }
+    config = b'# c\ntop-k = 20\n[run]\nsystem-prompt = "a \\"b\\" \\u00e9"\nstop = [\'x\', "y", # z\n 1]\n'
     return {
         "gguf": {"small": gguf(keys, [("t", [4], 0, 0), ("u", [32, 2], 8, 32)], b"\0" * 100)},
         "json": {"values": b'{"a": [1, -2.5e3, "x\\u00e9\\n\\ud83d\\ude00", null, true, {}], "b": 1e308}'},
-        "grammar": {"gbnf": bytes(9) + grammar, "regex": b"\1" + bytes(8) + b"(?=a)(ab|c+?)*[^x-z\\d]{2,}\\p{L}?$"},
-        "schema": {"object": bytes(9) + json.dumps(schema).encode(), "list": b"\2" * 9 + json.dumps(lists).encode()},
+        "grammar": {
+            "gbnf": bytes(9) + grammar,
+            "regex": b"\1" + bytes(8) + b"(?=a)(ab|c+?)*[^x-z\\d]{2,}\\p{L}?$",
+        },
+        "schema": {
+            "object": bytes(9) + json.dumps(schema).encode(),
+            "list": b"\2" * 9 + json.dumps(lists).encode(),
+        },
         "charsmap": {"letter": struct.pack("<H", len(charsmap())) + charsmap() + b"AbA \xc3\xa9 \xff"},
-        "safetensors": {"header": b"\1" + header + b"\n" + b"\0" * 9, "any": struct.pack("<BQ", 0, 2) + b"{}"},
+        "safetensors": {
+            "header": b"\1" + header + b"\n" + b"\0" * 9,
+            "any": struct.pack("<BQ", 0, 2) + b"{}",
+        },
         "sentencepiece": {"bpe": b"\7\0" + sentencepiece(2), "unigram": b"\7\1" + sentencepiece(1)},
         "hf_folder": hf_folders(),
         "imatrix": {"gguf": matrix, "legacy": legacy},
         "base_logits": {"window": logits},
         "range_reply": replies(),
         "configuration": {"all": config},
-        "api": {f"{i:02}": bytes([i, 0]) + json.dumps(chat if i in (0, 2, 12) else plain).encode() for i in range(24)},
+        "api": {
+            f"{i:02}": bytes([i, 0]) + json.dumps(chat if i in (0, 2, 12) else plain).encode()
+            for i in range(24)
+        },
     }
 
 

@@ -25,7 +25,7 @@ inline constexpr std::size_t chunk_blocks = 256 / F::block_size;
 
 template <class F>
 std::vector<float> fast8_of(Product<F>& product) {
-  product.use_fast8();
+  if (product.x.fast8_from == 0) product.use_fast8();
   return product.template run<kernel::Highway>(0, product.rows, false);
 }
 
@@ -39,6 +39,33 @@ TEST_CASE_TEMPLATE_DEFINE("requantised products equal their specification", F, s
   }
 }
 TEST_CASE_TEMPLATE_APPLY(same, test::Fast8Formats);
+
+TEST_CASE_TEMPLATE_DEFINE("products of any number of tokens may be requantised", F, few_tokens) {
+  CounterRng rng(10);
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 9, 16}) {
+    Product<F> product(37, 2 * chunk_blocks<F>, tokens, rng);
+    const std::vector<float> exact = product.template run<kernel::Scalar>(0, product.rows, false);
+    product.use_fast8(1);
+    product.check();
+    product.check(5, 36, true);
+    CHECK(fast8_of(product) != exact);
+  }
+}
+TEST_CASE_TEMPLATE_APPLY(few_tokens, test::Fast8Formats);
+
+TEST_CASE_TEMPLATE_DEFINE("the last run of a row may be shorter than 256", F, shorter) {
+  CounterRng rng(11);
+  for (const std::size_t cols : std::initializer_list<std::size_t>{64, 128, 192, 384, 448}) {
+    if (cols % F::block_size != 0) continue;
+    Product<F> product(37, cols / F::block_size, 33, rng);
+    const std::vector<float> exact = product.template run<kernel::Scalar>(0, product.rows, false);
+    product.use_fast8();
+    product.check();
+    product.check(5, 36, true);
+    CHECK(product.template run<kernel::Highway>(0, product.rows, false) != exact);
+  }
+}
+TEST_CASE_TEMPLATE_APPLY(shorter, test::Fast8Formats);
 
 TEST_CASE_TEMPLATE_DEFINE("codes of any size and sign fit into eight bits", F, fit) {
   CounterRng rng(2);
@@ -67,7 +94,7 @@ TEST_CASE_TEMPLATE_DEFINE("requantising costs little, and few tokens or odd rows
   Product<F> few(16, chunk_blocks<F>, kernel::fast8_tokens - 1, rng);
   const std::vector<float> few_exact = few.template run<kernel::Scalar>(0, 16, false);
   CHECK((fast8_of(few) == few_exact));
-  if constexpr (chunk_blocks < F >> 1) {
+  if constexpr (F::block_size < kernel::fast8_step) {
     Product<F> odd(16, chunk_blocks<F> + std::max<std::size_t>(1, 32 / F::block_size), 33, rng);
     const std::vector<float> odd_exact = odd.template run<kernel::Scalar>(0, 16, false);
     CHECK((fast8_of(odd) == odd_exact));
@@ -81,7 +108,7 @@ TEST_CASE_TEMPLATE("floats of 16 bits are rounded as activations are", F, format
   Product<F> product(n, 512, 1, rng);
   test::Activations rows(n, 512);
   for (std::size_t i = 0; i < rows.values.size(); ++i) F::decode(product.blocks[i], &rows.values[i]);
-  rows.fast8 = true;
+  rows.fast8_from = 1;
   rows.quantize();
   const kernel::QuantizedRows expected = rows.quantized();
   const tensor::Matrix<F> w(product.blocks.data(), n, 512);

@@ -113,7 +113,7 @@ struct Activations {
   Guarded<float> scales;
   Guarded<std::int16_t> sums;
   std::size_t n, k;
-  bool fast8 = false;
+  std::size_t fast8_from = 0;
 
   Activations(std::size_t tokens, std::size_t width)
       : values(tokens * width),
@@ -125,7 +125,7 @@ struct Activations {
 
   [[nodiscard]] MatrixView<float> view() { return {values.data(), n, k}; }
   [[nodiscard]] kernel::QuantizedRows quantized() {
-    return {codes.data(), scales.data(), sums.data(), n, k, fast8};
+    return {codes.data(), scales.data(), sums.data(), n, k, fast8_from};
   }
   void quantize() { kernel::scalar::quantize({view(), quantized(), 0, n}); }
 };

@@ -31,10 +31,10 @@ struct Product {
     prepare();
   }
   void prepare() {
-    if (F::arithmetic == format::Arithmetic::integer || x.fast8) x.quantize();
+    if (F::arithmetic == format::Arithmetic::integer || x.fast8_from != 0) x.quantize();
   }
-  void use_fast8() {
-    x.fast8 = true;
+  void use_fast8(std::size_t from = kernel::fast8_tokens) {
+    x.fast8_from = from;
     prepare();
   }
 

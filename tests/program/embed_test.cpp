@@ -138,7 +138,7 @@ TEST_CASE("a model that does not embed, no texts, and too many dims are refused"
   CHECK(has(refusal_of({"embed", m.encoder, "cat", "--dims", "49"}, 2), "48"));
   CHECK(has(refusal_of({"embed", m.reranker, "cat"}, 2), "reranker"));
   CHECK(has(refusal_of({"embed", MICA_SOURCE "/examples/models/fairy.gguf", "cat"}, 5),
-            "choose mean, first or last"));
+            "choose mean, cls or last"));
   CHECK(has(refusal_of({"embed", m.encoder, "cat", "--npy", m.encoder}, 2), "another output name"));
   CHECK(said({"embed", MICA_SOURCE "/examples/models/fairy.gguf", "cat", "--pooling", "last"}).size() > 100);
 }

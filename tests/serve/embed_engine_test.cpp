@@ -242,7 +242,7 @@ TEST_CASE("a text encoder answers nothing, and a model without pooling embeds wh
   CHECK(is(refusal_of([&] { static_cast<void>(server.scheduler.submit(job)); }), "400",
            "model '1' is a text encoder: it embeds texts, and writes none"));
   CHECK(is(refusal_of([&] { static_cast<void>(server.scheduler.submit(job_of(chat, {"a king"}))); }), "400",
-           "choose mean, first or last"));
+           "choose mean, cls or last"));
   for (const arch::Pooling pooling : {arch::Pooling::mean, arch::Pooling::last}) {
     const CollectedRows rows =
         collect_rows(*server.scheduler.submit(job_of(chat, {"The old king", "A fox"}, {.pooling = pooling})));

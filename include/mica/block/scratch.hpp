@@ -26,10 +26,10 @@ namespace mica::block {
 
 /// Numbers of a step that sizes of buffers depend on.
 struct StepSizes {
-  std::size_t chunk = 0;    // tokens at most
-  std::size_t width = 0;    // of the model
-  std::size_t workers = 1;  // of the executor
-  bool fast8 = false;       // products may follow kernel/fast8.hpp
+  std::size_t chunk = 0;       // tokens at most
+  std::size_t width = 0;       // of the model
+  std::size_t workers = 1;     // of the executor
+  std::size_t fast8_from = 0;  // of so many tokens, products may follow kernel/fast8.hpp; 0: none may
 };
 
 /// Memory for int8 rows.
@@ -39,7 +39,7 @@ struct CodeBuffer {
   /// As (n, width).
   [[nodiscard]] kernel::QuantizedRows rows(std::size_t n, std::size_t width) const noexcept {
     MICA_ASSERT(n * width <= all.rows * all.cols);
-    return {all.codes, all.scales, all.sums, n, width, all.fast8};
+    return {all.codes, all.scales, all.sums, n, width, all.fast8_from};
   }
 };
 
@@ -88,7 +88,7 @@ class Scratch {
   /// For int8 rows, (n, width), of any n.
   [[nodiscard]] CodeBuffer codes(std::size_t n, std::size_t width) noexcept {
     const std::size_t numbers = n * round_up(width, kernel::activation_group);
-    kernel::QuantizedRows all{.rows = n, .cols = n == 0 ? 0 : numbers / n, .fast8 = sizes_.fast8};
+    kernel::QuantizedRows all{.rows = n, .cols = n == 0 ? 0 : numbers / n, .fast8_from = sizes_.fast8_from};
     all.codes = memory<std::int8_t>(numbers);
     all.scales = memory<float>(numbers / 32);
     all.sums = memory<std::int16_t>(numbers / 16);

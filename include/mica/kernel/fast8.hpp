@@ -2,11 +2,12 @@
 //
 // Contract: products of many tokens that round weights once more, to eight bits. They read prompts faster.
 // The price: the bits of a token depend on the number of tokens in its step, because a product of few tokens
-// stays exact.
+// stays exact, unless products of one token follow it too (fast8_from is 1), as those of text encoders do.
 //
 // A product follows this contract instead of kernel/matmul.hpp when its activations have one scale for 256
-// values (kernel/quantize.hpp: they say fast8, are at least 17 rows, and whole runs of 256) and its format is
-// an integer format or a float of 16 bits. Every 256 values of a row become one block of EightBits.
+// values (kernel/quantize.hpp: rows are a multiple of 64 values, and at least fast8_from of them) and its
+// format is an integer format or a float of 16 bits. Every 256 values of a row become one block of EightBits;
+// the last block of a row may have fewer, of which groups and codes below are those that there are.
 //
 // Floats of 16 bits are rounded as 256 activations are: d is the scale and code the codes of
 // kernel/quantize.hpp.
@@ -77,16 +78,17 @@ static_assert(IntegerFormat<EightBits>);
 inline constexpr float fast8_reach = 126;
 inline constexpr std::int32_t fast8_unit = 256;
 
-/// The 256 values from number 256 * chunk of a row on.
+/// The values from number 256 * chunk of a row on: 256, or those that the row still has. Codes behind them are 0.
 template <IntegerFormat F, class M>
 [[nodiscard]] EightBits::Block requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
   static_assert(256 % F::block_size == 0);
-  constexpr std::size_t blocks = 256 / F::block_size, groups = F::block_size / F::group;
-  format::Codes<F::block_size, F::group> part[blocks];
-  float step[blocks][groups], base[blocks][groups];
+  constexpr std::size_t max_blocks = 256 / F::block_size, groups = F::block_size / F::group;
+  const std::size_t blocks = std::min(max_blocks, w.blocks_per_row() - chunk * max_blocks);
+  format::Codes<F::block_size, F::group> part[max_blocks];
+  float step[max_blocks][groups], base[max_blocks][groups];
   float reach = 0, sum = 0;
   for (std::size_t b = 0; b < blocks; ++b) {
-    F::unpack(w.block(row, chunk * blocks + b), part[b]);
+    F::unpack(w.block(row, chunk * max_blocks + b), part[b]);
     for (std::size_t g = 0; g < groups; ++g) {
       step[b][g] = part[b].d * static_cast<float>(part[b].scale[g]);
       const float min = F::has_mins ? part[b].dmin * static_cast<float>(part[b].min[g]) : 0.0f;
@@ -97,11 +99,11 @@ template <IntegerFormat F, class M>
       sum += low + high;
     }
   }
-  EightBits::Block out;
+  EightBits::Block out{};
   const bool usual = reach >= activation_floor && sum < std::numeric_limits<float>::infinity();
   out.d = usual ? reach * (1 / fast8_reach) : sum * 0.0f;
   const float inverse = fast8_reach * fast8_unit / reach;
-  for (std::size_t i = 0; i < 256; ++i) {
+  for (std::size_t i = 0; i < blocks * F::block_size; ++i) {
     const std::size_t k = i % F::block_size;
     const auto& p = part[i / F::block_size];
     const float s = step[i / F::block_size][k / F::group], from = base[i / F::block_size][k / F::group];
@@ -120,18 +122,19 @@ requires(F::arithmetic == format::Arithmetic::real) [[nodiscard]] EightBits::Blo
     requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
   float values[fast8_group], scales[fast8_group / activation_group];
   std::int16_t sums[fast8_group / 16];
-  for (std::size_t i = 0; i < fast8_group; ++i) F::decode(w.block(row, fast8_group * chunk + i), values + i);
-  EightBits::Block out;
-  scalar::quantize_group(values, fast8_group, out.code, scales, sums);
+  const std::size_t n = std::min(fast8_group, w.cols() - fast8_group * chunk);
+  for (std::size_t i = 0; i < n; ++i) F::decode(w.block(row, fast8_group * chunk + i), values + i);
+  EightBits::Block out{};
+  scalar::quantize_group(values, n, out.code, scales, sums);
   out.d = scales[0];
   return out;
 }
 
-/// y plus the contribution of one block; x and xd are those of its 256 activations.
-[[nodiscard]] inline float fold_eight_bits(const EightBits::Block& w, const std::int8_t* x, float xd,
-                                           float y) noexcept {
+/// y plus the contribution of one block; x and xd are those of its n <= 256 activations.
+[[nodiscard]] inline float fold_eight_bits(const EightBits::Block& w, const std::int8_t* x, std::size_t n,
+                                           float xd, float y) noexcept {
   std::int32_t sum = 0;
-  for (std::size_t i = 0; i < EightBits::block_size; ++i) sum += w.code[i] * x[i];
+  for (std::size_t i = 0; i < n; ++i) sum += w.code[i] * x[i];
   return std::fma(w.d, xd * static_cast<float>(sum), y);
 }
 
@@ -144,11 +147,12 @@ struct Fast8 : K {
   // Required by Kernels
   template <WeightFormat F>
   static void matmul(MatmulArgs<F> a) noexcept {
-    a.x.codes.fast8 = true;  // of activations without codes it says nothing
+    if (a.x.codes.fast8_from == 0)
+      a.x.codes.fast8_from = fast8_tokens;  // of activations without codes it says nothing
     K::template matmul<F>(a);
   }
   static void quantize(QuantizeArgs a) noexcept {
-    a.out.fast8 = true;
+    if (a.out.fast8_from == 0) a.out.fast8_from = fast8_tokens;
     K::quantize(a);
   }
 };

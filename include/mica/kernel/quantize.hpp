@@ -7,8 +7,8 @@
 //   scale   = amax / 127                       (0 when amax < 1e-30, NaN when any x is not finite)
 //   code    = round to nearest even(x * (127 / amax)), in [-127, 127]   (0 in both cases above)
 //   sums    = the exact sums of the codes of either 16
-// Where products of eight bits read them (kernel/fast8.hpp), 256 values share amax and scale, which then
-// stands in all of its eight places.
+// Where products of eight bits read them (kernel/fast8.hpp), a run of 256 values shares amax and scale, which
+// then stands in all of its eight places; the last run of a row may be shorter.
 //
 // A NaN scale makes every product that reads it NaN, so a non-finite activation cannot hide behind small
 // integers.
@@ -24,8 +24,10 @@ namespace mica::kernel {
 /// Values that share an activation scale.
 inline constexpr std::size_t activation_group = 32;
 
-/// Of products by kernel/fast8.hpp: values that share an activation scale, and the minimum of tokens.
+/// Of products by kernel/fast8.hpp: values that share an activation scale, what widths are a multiple of, and
+/// the minimum of tokens unless another one is asked for.
 inline constexpr std::size_t fast8_group = 256;
+inline constexpr std::size_t fast8_step = 64;
 inline constexpr std::size_t fast8_tokens = 17;
 
 /// Below this a group of activations counts as zero.
@@ -38,7 +40,7 @@ struct QuantizedRows {
   std::int16_t* sums = nullptr;  // (rows, cols / 16)
   std::size_t rows = 0;          // 0: no codes
   std::size_t cols = 0;          // a multiple of 32
-  bool fast8 = false;            // products that read them may follow kernel/fast8.hpp
+  std::size_t fast8_from = 0;    // of so many rows, products may follow kernel/fast8.hpp; 0: none may
 
   /// Those of row r < rows.
   [[nodiscard]] const std::int8_t* row_codes(std::size_t r) const noexcept { return codes + r * cols; }
@@ -53,7 +55,8 @@ struct QuantizedRows {
 
 /// Values that share a scale.
 [[nodiscard]] constexpr std::size_t scale_group(const QuantizedRows& x) noexcept {
-  return x.fast8 && x.rows >= fast8_tokens && x.cols % fast8_group == 0 ? fast8_group : activation_group;
+  const bool fast8 = x.fast8_from != 0 && x.rows >= x.fast8_from && x.cols % fast8_step == 0;
+  return fast8 ? fast8_group : activation_group;
 }
 
 /// Rows [first, last) of x become the same rows of out.

@@ -332,7 +332,7 @@ class BasicTransformer {
     return asked == 0 ? std::min(config.n_ctx_train, model::max_context) : asked;
   }
   void make_activations(std::size_t chunk) {
-    const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_};
+    const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_from_};
     activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
   }
   /// The maximum of tokens that run at a time. A cache that evicts takes no more than it keeps: scratch for
@@ -529,7 +529,7 @@ class BasicTransformer {
   mutable std::optional<std::uint64_t> fingerprint_;  // of the document, once it was asked for
   Observer* observer_ = nullptr;
   std::size_t max_chunk_;
-  bool fast8_;
+  std::size_t fast8_from_;  // of so many tokens, products may follow kernel/fast8.hpp; 0: none may
   KvLayout kv_;
   std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
   std::vector<SequenceStep> now_;                             // what of a step runs at a time
@@ -560,7 +560,10 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                         options)),
       frequencies_(rope_frequencies(config_, n_ctx_)),
       max_chunk_(std::clamp<std::size_t>(options.chunk, 1, max_pass(n_ctx_, parts.eviction))),
-      fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
+      fast8_from_(!options.fast8 && !kernel::rounds_weights<Kernels> ? 0
+                  : config_.encodes || config_.pooling != arch::Pooling::none
+                      ? 1  // a text has the bits that it has alone
+                      : kernel::fast8_tokens),
       kv_(weights_.state(), std::move(parts.elements), std::move(parts.eviction), n_ctx_, max_chunk_,
           config_.template max_of<block::Attention>([](const auto& attention) { return attention.heads; }),
           allocator_),

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts become rows in steps that they share. They join and leave between steps; each has a cache of its own,
-// and gets the bits that it gets alone:
+// Embeds many texts in shared steps. Texts are added and removed between steps. Each text has a cache of its
+// own, so that its row has the same bits as if the text were alone:
 //
 //   add() -> waiting -> | text | text | part of a text | -> states -> pooling -> dense layers -> row
 //
-// Only a model with a causal mask may have a part of a text in a step; its sum of states goes on in the next
-// one.
+// With a causal mask a step may have a part of a text; the sum of its states is kept for the next step.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -34,14 +33,14 @@ struct RowOptions {
   bool each_token = false;  // a row for each token, as the model has it: (tokens, width), without pooling
 };
 
-/// The numbers of a row. Raises ErrorCode::unsupported for a model that says no pooling, if none is given;
+/// The numbers of a row. Raises ErrorCode::unsupported if neither the file nor the options name a pooling;
 /// ErrorCode::usage for more dims than an embedding has, or a choice for a reranker. Any thread.
 template <EncodingModel Model>
 [[nodiscard]] std::size_t row_width(const Model& model, const RowOptions& options) {
   const arch::Config& config = model.config();
   const bool pools = options.pooling.value_or(config.pooling) != arch::Pooling::none;
   MICA_CHECK(pools || options.each_token, unsupported, "a model of ", config.arch,
-             " that does not say how it pools: choose mean, first or last");
+             " that does not say how it pools: choose mean, cls or last");
   MICA_CHECK(!config.ranks || (options.dims == 0 && !options.pooling && !options.each_token), usage,
              "a reranker gives scores: it has no choice of pooling or dims");
   MICA_CHECK(!options.each_token || options.dims == 0, usage, "dims: rows of tokens have all their numbers");
@@ -58,7 +57,7 @@ class EmbedBatch {
   /// The number of a request, which may have several texts.
   using Owner = std::size_t;
 
-  /// The model outlives it. texts: the maximum in a step, each of which has a cache.
+  /// The model must outlive the batch. texts: the maximum in a step; each text has a cache.
   EmbedBatch(Model& model, std::size_t texts)
       : model_(&model), max_texts_(std::clamp<std::size_t>(texts, 1, model.chunk())) {
     slots_.reserve(max_texts_);
@@ -71,8 +70,9 @@ class EmbedBatch {
     return model.config().encodes ? std::min(model.n_ctx(), model.chunk()) : model.n_ctx();
   }
 
-  /// A text joins. It has [1, max_tokens()] tokens, ids below n_vocab; options passed row_width(), and `out`
-  /// has as many numbers, with each_token for each token. Both outlive the text's steps.
+  /// Adds a text of 1 to max_tokens() tokens, ids below n_vocab, with options that row_width() accepts. `out`
+  /// has row_width() numbers, with each_token as many for each token. Tokens and `out` must live until the text
+  /// is completed or removed.
   void add(Owner owner, std::span<const TokenId> tokens, const RowOptions& options, std::span<float> out) {
     MICA_ASSERT(!tokens.empty() && tokens.size() <= max_tokens(*model_));
     waiting_.push_back({owner, tokens, options, out});
@@ -101,8 +101,9 @@ class EmbedBatch {
   [[nodiscard]] bool empty() const noexcept { return slots_.empty() && waiting_.empty(); }
 
   /// One step of texts in their order, of about max_tokens tokens at most: a text that cannot be divided is
-  /// run as a whole. Not ok: no row is written, no text is left in a cache, and the next step begins them
-  /// again. Raises ErrorCode::budget when no cache can be made. empty() is false.
+  /// run as a whole. Where the status is not ok, completed() is empty, rows may be written in part, and the
+  /// next step starts its texts from their first token. Raises ErrorCode::budget when no cache can be made.
+  /// Requires !empty().
   [[nodiscard]] model::StepStatus step(std::size_t max_tokens = std::numeric_limits<std::size_t>::max()) {
     completed_.clear();
     last_tokens_ = 0;

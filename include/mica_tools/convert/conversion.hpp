@@ -16,6 +16,7 @@
 #include "mica_tools/convert/tensor_bytes.hpp"
 #include "mica_tools/convert/tokenizer/read_vocabulary.hpp"
 #include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
+#include "mica_tools/embed/text_tokens.hpp"
 #include "mica_tools/synth/header_only.hpp"
 
 #include <cstddef>
@@ -212,6 +213,9 @@ class Conversion {
       keys.count("pooling_type", static_cast<std::uint64_t>(arch::PoolingKey::rank));
       keys.texts("classifier.output_labels", {"yes", "no"});
     }
+    if (!modules_.query_prefix.empty()) out.set(query_prefix_key, std::string_view(modules_.query_prefix));
+    if (!modules_.document_prefix.empty())
+      out.set(document_prefix_key, std::string_view(modules_.document_prefix));
     write_vocabulary(vocabulary_, out);
     for (const TensorPlan& tensor : plans_.tensors) {
       if (tensor.name == arch::tensor_names::token_types)

@@ -6,6 +6,7 @@
 //   modules.json     [{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, ...]
 //   1_Pooling/       which states become the row of a text
 //   2_Dense/         a matrix for that row: config.json, model.safetensors
+//   config_sentence_transformers.json     {"prompts": {"query": "query: ", "document": "passage: "}}
 #pragma once
 
 #include "mica/arch/read_pooling.hpp"
@@ -30,8 +31,9 @@ struct DenseModule {
 };
 
 struct Modules {
-  std::optional<arch::PoolingKey> pooling;  ///< empty: the folder does not say
-  std::vector<DenseModule> dense;           ///< in their order
+  std::optional<arch::PoolingKey> pooling;              ///< empty: the folder does not say
+  std::vector<DenseModule> dense;                       ///< in their order
+  std::string query_prefix = {}, document_prefix = {};  ///< what stands before such texts
 };
 
 namespace detail {
@@ -64,13 +66,31 @@ namespace detail {
   return {std::move(folder), config.count("in_features"), config.count("out_features")};
 }
 
+/// The prompts for queries and documents, which some folders call passages; those for other uses are left out.
+inline void read_prompts(const std::string& folder, Modules& out) {
+  const std::string file = io::folder_file(folder, "config_sentence_transformers.json");
+  const auto config = read_json_if_present(file);
+  const Json* const prompts = config ? find_member(*config, "prompts") : nullptr;
+  if (prompts == nullptr) return;
+  MICA_CHECK(prompts->is_object(), file, file, ": 'prompts' is no object");
+  const auto text = [&](std::string_view name) {
+    const Json* const found = find_member(*prompts, name);
+    MICA_CHECK(found == nullptr || found->is_string(), file, file, ": prompt '", name, "' is no text");
+    return member_text(*prompts, name);
+  };
+  out.query_prefix = text("query");
+  out.document_prefix = text("document");
+  if (out.document_prefix.empty()) out.document_prefix = text("passage");
+}
+
 }  // namespace detail
 
 /// Reads modules.json and the configs that it names; nothing where there is no such file. Raises
 /// ErrorCode::unsupported for another pooling or a dense layer with more than a matrix, file for a damaged
-/// file.
+/// file. Prompts are read with or without modules.json.
 [[nodiscard]] inline Modules read_modules(const std::string& folder) {
   Modules out;
+  detail::read_prompts(folder, out);
   const std::string file = io::folder_file(folder, "modules.json");
   const auto list = read_json_if_present(file);
   if (!list) return out;

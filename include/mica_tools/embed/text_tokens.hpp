@@ -52,14 +52,11 @@ class TextTokens {
                                              std::string_view name) const {
     return fitted(encoded(text, use), truncate, name);
   }
-  /// The same of a query and a document, for a reranker. A document loses tokens before a query does.
+  /// The same of a query and a document, for a reranker. Where both are too long together, the document loses
+  /// its last tokens; raises ErrorCode::usage where the query alone is too long.
   [[nodiscard]] std::vector<TokenId> of_pair(std::string_view query, std::string_view document, bool truncate,
                                              std::string_view name) const {
-    if (!pair_text_.empty()) {
-      const Filled pair = filled(query, document);
-      return fitted(tokenizer_->encode(pair.text, {.parse_special = true, .literal = pair.literal}), truncate,
-                    name);
-    }
+    if (!pair_text_.empty()) return of_filled(query, document, truncate, name);
     const text::Vocabulary& vocabulary = tokenizer_->vocabulary();
     const auto plain = [&](std::string_view text) {
       return tokenizer_->encode(text, {.add_special = false});
@@ -96,6 +93,33 @@ class TextTokens {
     ids.resize(max_tokens_);
     if (ends) ids.back() = end;
     return ids;
+  }
+  /// The tokens of a pair in its template. The end of the template is what the model answers to, so a document
+  /// that is too long is cut behind its last character that fits. Cost: about twice the tokens of the document.
+  [[nodiscard]] std::vector<TokenId> of_filled(std::string_view query, std::string_view document,
+                                               bool truncate, std::string_view name) const {
+    const auto tokens = [&](std::size_t bytes) {
+      const Filled pair = filled(query, document.substr(0, bytes));
+      return tokenizer_->encode(pair.text, {.parse_special = true, .literal = pair.literal});
+    };
+    std::vector<TokenId> all = tokens(document.size());
+    if (all.size() <= max_tokens_ || !truncate) return fitted(std::move(all), truncate, name);
+    std::vector<TokenId> best = tokens(0);
+    MICA_CHECK(best.size() <= max_tokens_, usage, "the query has too many tokens: with its template ",
+               best.size(), "; with ", name, " at most ", max_tokens_, " are read");
+    std::vector<std::size_t> ends;  // where characters end
+    for (std::size_t i = 1; i < document.size(); ++i) {
+      if ((static_cast<unsigned char>(document[i]) & 0xC0U) != 0x80U) ends.push_back(i);
+    }
+    std::size_t fits = 0, too_long = ends.size() + 1;  // characters
+    while (fits + 1 < too_long) {
+      const std::size_t middle = fits + (too_long - fits) / 2;
+      std::vector<TokenId> now = tokens(ends[middle - 1]);
+      const bool small = now.size() <= max_tokens_;
+      (small ? fits : too_long) = middle;
+      if (small) best = std::move(now);
+    }
+    return best;
   }
   /// The text of a pair, and the places in it that the caller wrote: no control token begins there.
   struct Filled {

@@ -29,7 +29,7 @@ struct Updating {
   /// Called before each embed(): `bytes` of files are done or under way. False ends the update with the files that
   /// are complete.
   std::function<bool(std::uint64_t bytes)> proceed = [](std::uint64_t) { return true; };
-  std::size_t texts = 32;  // of one call of embed(), at least; a file is not divided
+  std::size_t texts = 32;  // maximum of one call of embed(); a long file takes several calls
 };
 
 /// The difference between an index and a folder.

@@ -60,7 +60,7 @@ inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const
           all.sums + first * (all.cols / 16),
           count,
           all.cols,
-          all.fast8};
+          all.fast8_from};
 }
 
 /// Some of the experts that have rows, whose rows fit the scratch together.

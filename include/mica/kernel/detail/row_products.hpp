@@ -53,11 +53,12 @@ template <WeightFormat F>
 void fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
   const QuantizedRows& x = a.x.codes;
   float products[shared_tokens] = {};
-  for (std::size_t c = 0; c < a.w.cols() / fast8_group; ++c) {
-    const EightBits::Block block = requantise<F>(a.w, row, c);
+  for (std::size_t k = 0; k < a.w.cols(); k += fast8_group) {
+    const std::size_t n = std::min(fast8_group, a.w.cols() - k);
+    const EightBits::Block block = requantise<F>(a.w, row, k / fast8_group);
     for (std::size_t t = 0; t < tokens; ++t) {
-      products[t] = fold_eight_bits(block, x.row_codes(token + t) + fast8_group * c,
-                                    x.row_scales(token + t)[fast8_group / 32 * c], products[t]);
+      products[t] =
+          fold_eight_bits(block, x.row_codes(token + t) + k, n, x.row_scales(token + t)[k / 32], products[t]);
     }
   }
   for (std::size_t t = 0; t < tokens; ++t) {

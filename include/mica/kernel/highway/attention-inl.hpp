@@ -48,7 +48,7 @@ HWY_INLINE void real_scores(const AttentionArgs& a, const std::size_t* row, cons
   for (std::size_t i = 0; i < a.head_dim; ++i) {
     MICA_UNROLL
     for (std::size_t t = 0; t < tiles; ++t) {
-      prefetch(keys[t] + i * 16, ahead[t]);
+      if (ahead[t] != 0) prefetch(keys[t] + i * 16, ahead[t]);
       MICA_UNROLL
       for (std::size_t part = 0; part < parts; ++part) {
         const VF key = load(keys[t] + i * 16 + part * lanes);
@@ -69,8 +69,9 @@ HWY_INLINE void real_scores(const AttentionArgs& a, const std::size_t* row, cons
 
 template <std::size_t rows, class T>
 HWY_NOINLINE void real_scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
-  // Eight sums hide the latency of the multiply-add.
-  constexpr std::size_t tiles = HWY_MAX(std::size_t{1}, 8 / (rows * parts));
+  // Eight sums hide the latency of the multiply-add; sixteen share what they load, where there are registers.
+  constexpr std::size_t sums = many_registers && parts == 1 ? 16 : 8;
+  constexpr std::size_t tiles = HWY_MAX(std::size_t{1}, sums / (rows * parts));
   const SeenTiles seen = seen_by(a, row, rows);
   std::size_t t = 0;
   for (; t + tiles <= seen.count; t += tiles) real_scores<rows, tiles, T>(a, row, seen.tile + t);
@@ -205,7 +206,7 @@ HWY_INLINE void add_values(const ValueRun<rows, E>& run, std::size_t i) {
     const auto* value = run.values(tile) + s.first * run.a.head_dim + i;
     for (std::size_t j = tile * 16 + s.first; j < tile * 16 + s.last; ++j, value += run.a.head_dim) {
       MICA_UNROLL
-      for (std::size_t line = 0; line < bytes; line += 64) prefetch(value, ahead + line);
+      for (std::size_t line = 0; ahead != 0 && line < bytes; line += 64) prefetch(value, ahead + line);
       VF weight[rows];
       MICA_UNROLL
       for (std::size_t r = 0; r < rows; ++r) weight[r] = hn::Set(d, run.weight[r][j]);
@@ -244,6 +245,9 @@ HWY_INLINE void add_plain_run(const ValueRun<rows, E>& run) {
   constexpr std::size_t vectors = many_registers || rows <= 2 ? 4 : 2;
   std::size_t i = 0;
   for (; i + vectors * lanes <= run.a.head_dim; i += vectors * lanes) add_values<vectors>(run, i);
+  if constexpr (vectors > 2) {  // heads of text encoders are small
+    for (; i + 2 * lanes <= run.a.head_dim; i += 2 * lanes) add_values<2>(run, i);
+  }
   for (; i + lanes <= run.a.head_dim; i += lanes) add_values<1>(run, i);
   if (i < run.a.head_dim) add_last_values(run, i);
 }

@@ -138,8 +138,8 @@ inline void quantize(const QuantizeArgs& a) {
   const std::size_t cols = a.out.cols, group = scale_group(a.out);
   for (std::size_t r = a.first; r < a.last; ++r) {
     for (std::size_t k = 0; k < cols; k += group) {
-      quantize_group(a.x[r].data() + k, group, a.out.codes + r * cols + k, a.out.scales + (r * cols + k) / 32,
-                     a.out.sums + (r * cols + k) / 16);
+      quantize_group(a.x[r].data() + k, HWY_MIN(group, cols - k), a.out.codes + r * cols + k,
+                     a.out.scales + (r * cols + k) / 32, a.out.sums + (r * cols + k) / 16);
     }
   }
 }

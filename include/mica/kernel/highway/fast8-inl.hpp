@@ -92,28 +92,38 @@ HWY_INLINE void requantise(const Panel<F>& from, Panel<EightBits>& to) {
   }
 }
 
-/// What a tile of eight bits reads of a token: its codes, one scale, and one start.
+/// What a tile of eight bits reads of a token: its codes, one scale, and one start. Codes behind the end of a
+/// row are 0, so that the lines that they meet do not matter.
 template <IntegerFormat F>
 requires(std::is_same_v<F, EightBits>) HWY_INLINE
     void gather_token(const TokenChunk& x, std::size_t t, std::size_t, TokenBlock<F>& out) {
   const hn::CappedTag<std::int16_t, 16> d16;
   const hn::RepartitionToWide<decltype(d16)> d32;
+  out.scale[t][0] = x.scales[0];
+  if (t < out.in_place) return;
+  if (x.values < fast8_group) {
+    std::copy_n(x.codes, x.values, out.codes[t]);
+    std::fill(out.codes[t] + x.values, out.codes[t] + fast8_group, std::int8_t{0});
+    std::int32_t total = 0;
+    for (std::size_t i = 0; i < x.values / 16; ++i) total += x.sums[i];
+    out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * total;
+    return;
+  }
   copy_codes(x, out.codes[t]);
   auto sum = hn::Zero(d32);
   MICA_UNROLL
   for (std::size_t i = 0; i < fast8_group / 16; i += hn::MaxLanes(d16))
     sum = hn::Add(sum, hn::WidenMulPairwiseAdd(d32, hn::LoadU(d16, x.sums + i), hn::Set(d16, 1)));
-  out.scale[t][0] = x.scales[0];
   out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * hn::ReduceSum(d32, sum);
 }
 
-/// One block: 64 lines without a pause.
+/// One block: its lines without a pause.
 template <std::size_t tokens, IntegerFormat F>
 requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t) {
   const DF d;
   TileOf<VI, tokens> sum;
   start_sums<F>(tile.start, sum);
-  for (std::size_t s = 0; s < 8; ++s) {
+  for (std::size_t s = 0; s < tile.values / 32; ++s) {
     add_dots<F, 0, 8>(tile.lines + 8 * 64 * s, tile.codes + 32 * s, sum);
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) {
@@ -130,11 +140,13 @@ requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Til
 #if MICA_MATRIX_UNIT
 template <>
 inline constexpr std::size_t matrix_depth<EightBits> = 64;
+template <>
+inline constexpr std::size_t matrix_values<EightBits> = 64;
 
 /// Adds the dots of 64 values, in order the q-th of a chunk, of 16 tokens with four panels to tiles 0 to 3.
 template <int q>
-HWY_INLINE void dot_panels(const std::int8_t* tokens, const std::uint8_t* lines) {
-  const std::size_t stride = Chunk<EightBits>::values, line = 64, panel = sizeof(Panel<EightBits>);
+HWY_INLINE void dot_panels(const MatrixTokens& tokens, const std::uint8_t* lines) {
+  const std::size_t line = 64, panel = sizeof(Panel<EightBits>);
   asm volatile(
       "tileloadd %c5(%0,%1,1), %%tmm%c7\n\t"
       "tileloadd %c6(%2,%4,1), %%tmm6\n\ttdpbssd %%tmm6, %%tmm%c7, %%tmm0\n\t"
@@ -142,8 +154,8 @@ HWY_INLINE void dot_panels(const std::int8_t* tokens, const std::uint8_t* lines)
       "tileloadd %c6(%3,%4,1), %%tmm6\n\ttdpbssd %%tmm6, %%tmm%c7, %%tmm2\n\t"
       "tileloadd %c6+%c8(%3,%4,1), %%tmm7\n\ttdpbssd %%tmm7, %%tmm%c7, %%tmm3"
       :
-      : "r"(tokens), "r"(stride), "r"(lines), "r"(lines + 2 * panel), "r"(line), "i"(64 * q), "i"(1024 * q),
-        "i"(4 + q % 2), "i"(sizeof(Panel<EightBits>))
+      : "r"(tokens.codes), "r"(tokens.stride), "r"(lines), "r"(lines + 2 * panel), "r"(line), "i"(64 * q),
+        "i"(1024 * q), "i"(4 + q % 2), "i"(sizeof(Panel<EightBits>))
       : "memory");
 }
 
@@ -152,13 +164,13 @@ HWY_INLINE void multiply_four_panels(const Panel<EightBits>* panel, const TokenB
                                      std::size_t token, MatrixSums& sums,
                                      float (*y)[block_tokens<EightBits>][panel_rows]) {
   const DF d;
-  const std::int8_t* const codes = x.codes[token];
+  const MatrixTokens codes = tokens_of(x, token);
   const std::uint8_t* const lines = panel->lines[0][0];
   clear_sums();
   dot_panels<0>(codes, lines);
-  dot_panels<1>(codes, lines);
-  dot_panels<2>(codes, lines);
-  dot_panels<3>(codes, lines);
+  if (x.values > 64) dot_panels<1>(codes, lines);
+  if (x.values > 128) dot_panels<2>(codes, lines);
+  if (x.values > 192) dot_panels<3>(codes, lines);
   store_sums(sums);
   for (std::size_t i = 0; i < 4; ++i) {
     const VF scale = hn::Load(d, panel[i].scales.d[0]);
@@ -192,23 +204,25 @@ template <IntegerFormat F, class Fill>
 void multiply_many(const PanelProduct& a, bool fast8, const Fill& fill) {
   if (!fast8) return multiply_panels<F>(a, fill);
   PanelProduct product = a;
-  product.blocks = a.blocks / Chunk<F>::blocks;
+  product.blocks = ceil_div(a.blocks, Chunk<F>::blocks);
   multiply_panels<EightBits>(
-      product, [&](std::size_t p, std::size_t b, std::size_t, Panel<EightBits>& panel) HWY_ATTR {
+      product, [&](std::size_t p, std::size_t chunk, std::size_t, Panel<EightBits>& panel) HWY_ATTR {
         Panel<F> exact;
-        fill(p, b * Chunk<F>::blocks, Chunk<F>::blocks, exact);
+        const std::size_t b = chunk * Chunk<F>::blocks, n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
+        if (n < Chunk<F>::blocks) std::memset(&exact.scales, 0, sizeof exact.scales);  // no block reaches far
+        fill(p, b, n, exact);
         requantise(exact, panel);
       });
 }
 
 // ---- floats of 16 bits
 
-/// What kernel/quantize.hpp makes of 256 values of a row: the scale, and code + code_offset.
+/// What kernel/quantize.hpp makes of n <= 256 values of a row: the scale, and code + code_offset.
 template <class T>
-HWY_INLINE float round_row(const T* row, std::uint8_t* HWY_RESTRICT codes) {
+HWY_INLINE float round_row(const T* row, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
   const hn::Rebind<std::int8_t, DF> d8;
   const hn::Rebind<std::uint8_t, DF> du8;
-  const GroupScale by = scale_of(largest_magnitude(row, fast8_group));
+  const GroupScale by = scale_of(largest_magnitude(row, n));
   if (by.inverse == 0) {
     std::fill_n(codes, fast8_group, static_cast<std::uint8_t>(EightBits::code_offset));
     return by.scale;
@@ -216,19 +230,19 @@ HWY_INLINE float round_row(const T* row, std::uint8_t* HWY_RESTRICT codes) {
   const VF inverse = hn::Set(DF(), by.inverse);
   const auto offset = hn::Set(du8, EightBits::code_offset);
   MICA_UNROLL
-  for (std::size_t k = 0; k < fast8_group; k += lanes) {
+  for (std::size_t k = 0; k < n; k += lanes) {
     const auto code = hn::DemoteTo(d8, hn::NearestInt(hn::Mul(load(row + k), inverse)));
     hn::StoreU(hn::Add(hn::BitCast(du8, code), offset), du8, codes + k);
   }
   return by.scale;
 }
 
-/// Sixteen rows; row(r): 256 values of row r.
+/// Sixteen rows; row(r): n <= 256 values of row r.
 template <class Row>
-HWY_INLINE void round_panel(const Row& row, Panel<EightBits>& panel) {
+HWY_INLINE void round_panel(const Row& row, std::size_t n, Panel<EightBits>& panel) {
   alignas(64) std::uint8_t codes[panel_rows][fast8_group];
-  for (std::size_t r = 0; r < panel_rows; ++r) panel.scales.d[0][r] = round_row(row(r), codes[r]);
-  set_lines(codes, fast8_group, panel);
+  for (std::size_t r = 0; r < panel_rows; ++r) panel.scales.d[0][r] = round_row(row(r), n, codes[r]);
+  set_lines(codes, n, panel);
 }
 
 template <WeightFormat F>
@@ -240,9 +254,10 @@ void matmul_real_fast8(const MatmulArgs<F>& a) {
         prefetch(row + fast8_group, line);
       return row;
     };
-    round_panel(row_of, panel);
+    round_panel(row_of, HWY_MIN(fast8_group, a.w.cols() - b * fast8_group), panel);
   };
-  multiply_panels<EightBits>({a.x.codes, a.y, a.w.cols() / fast8_group, a.first, a.last, a.add}, fill);
+  multiply_panels<EightBits>({a.x.codes, a.y, ceil_div(a.w.cols(), fast8_group), a.first, a.last, a.add},
+                             fill);
 }
 
 }  // namespace MICA_PER_TARGET

@@ -196,10 +196,10 @@ template <IntegerFormat F>
 void matmul_integer(const MatmulArgs<F>& a) {
   const std::size_t n = a.y.rows();
   if (a.first >= a.last) return;
+  if (n >= 4 || is_fast8(a)) return matmul_many(a);
   if (n == 1) return matmul_few<1>(a, 0);
   if (n == 2) return matmul_few<2>(a, 0);
   if (n == 3) return matmul_few<3>(a, 0);
-  matmul_many(a);
 }
 
 // ---- blocks that are unpacked already

@@ -33,6 +33,10 @@ inline constexpr bool fits_matrix_unit =
     MICA_MATRIX_UNIT != 0 && block_tokens<F> % matrix_tokens == 0 && Chunk<F>::groups % 4 == 0 &&
     F::code_max - F::code_offset <= 127 && F::code_offset <= 128;
 
+/// Values of a token that are read at once.
+template <IntegerFormat F>
+inline constexpr std::size_t matrix_values = 4 * F::group;
+
 }  // namespace MICA_PER_TARGET
 #endif  // MICA_VECTORS
 
@@ -76,11 +80,23 @@ struct MatrixPair {
   float (*y)[panel_rows];
 };
 
+/// The codes of 16 tokens, `stride` bytes apart.
+struct MatrixTokens {
+  const std::int8_t* codes;
+  std::size_t stride;
+};
+template <IntegerFormat F>
+HWY_INLINE MatrixTokens tokens_of(const TokenBlock<F>& x, std::size_t token) {
+  if (token < x.in_place) return {x.first + token * x.stride, x.stride};
+  return {x.codes[token], Chunk<F>::values};
+}
+
 /// The sums of groups [4 q, 4 q + 4).
 template <IntegerFormat F>
 HWY_INLINE void dot_groups(const MatrixPair<F>& p, std::size_t q, MatrixSums& sums) {
-  constexpr std::size_t stride = Chunk<F>::values, step = F::group;
-  const std::int8_t* const codes = p.x->codes[p.token] + 4 * step * q;
+  constexpr std::size_t step = F::group;
+  const auto [first, stride] = tokens_of(*p.x, p.token);
+  const std::int8_t* const codes = first + 4 * step * q;
   const std::uint8_t* const lines = p.panel->lines[step * q][0];
   matrix_dots<0>(codes, stride, lines);
   matrix_dots<1>(codes + step, stride, lines + 16 * step);
@@ -118,8 +134,8 @@ HWY_INLINE void fold_mins(const MatrixPair<F>& p, std::size_t g, VF (&mac)[matri
 }
 
 /// y becomes f(y, acc), token by token.
-template <class F>
-HWY_INLINE void change_outputs(float (*y)[panel_rows], const VF (&acc)[matrix_tokens], const F& f) {
+template <class Acc, class F>
+HWY_INLINE void change_outputs(float (*y)[panel_rows], Acc (&acc)[matrix_tokens], const F& f) {
   MICA_UNROLL
   for (std::size_t t = 0; t < matrix_tokens; ++t) hn::Store(f(hn::Load(DF(), y[t]), acc[t]), DF(), y[t]);
 }
@@ -145,6 +161,25 @@ HWY_INLINE void multiply_pair(const MatrixPair<F>& p, std::size_t n, MatrixSums&
     const VF min = hn::Load(d, p.panel->scales.dmin[F::has_mins ? b : 0]);
     change_outputs(p.y, acc, [&](VF y, VF sum) HWY_ATTR { return hn::NegMulAdd(min, sum, y); });
   }
+}
+
+/// The same for blocks of 32 values with one scale and no min, with the outputs in registers.
+template <IntegerFormat F>
+requires(F::block_size == 32 && F::group == 32 && Codec<F>::unit_scales && !F::has_mins) HWY_INLINE
+    void multiply_pair(const MatrixPair<F>& p, std::size_t n, MatrixSums& sums) {
+  const DF d;
+  VF y[matrix_tokens];
+  change_outputs(p.y, y, [](VF before, VF& after) HWY_ATTR { return after = before; });
+  for (std::size_t b = 0; b < n; ++b) {
+    if (b % 4 == 0) dot_groups(p, b / 4, sums);
+    const VF scale = hn::Load(d, p.panel->scales.d[b]);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < matrix_tokens; ++t) {
+      const VF sum = hn::ConvertTo(d, hn::Load(DI(), sums[b % 4][t]));
+      y[t] = hn::MulAdd(scale, hn::Mul(hn::Set(d, p.x->scale[p.token + t][b]), sum), y[t]);
+    }
+  }
+  change_outputs(p.y, y, [](VF, VF after) HWY_ATTR { return after; });
 }
 
 /// Panels of a chunk times a block of tokens, added to y. Of a chunk that is not whole, groups are multiplied

@@ -239,7 +239,15 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
 }
 
 /// Up to this many tokens meet a panel four at a time: it comes from memory once and from the cache again.
+/// Where the matrix unit multiplies, they are fewer.
 inline constexpr std::size_t packed_few_tokens = 16;
+template <IntegerFormat F>
+HWY_INLINE bool are_few(std::size_t n) {
+  if constexpr (fits_matrix_unit<F>) {
+    if (n >= min_matrix_tokens) return n <= packed_few_tokens && !MatrixUnit::used();
+  }
+  return n <= packed_few_tokens;
+}
 
 template <class P>
 void packed_one(const MatmulArgs<P>& a, std::size_t end) {
@@ -276,12 +284,17 @@ HWY_INLINE void fill_lines(const std::uint8_t* codes, std::size_t line, std::siz
 template <class P>
 HWY_INLINE void packed_many(const MatmulArgs<P>& a, std::size_t end) {
   using F = typename P::File;
+  constexpr std::size_t block_bytes = panel_rows * sizeof(typename F::Block);
   const std::size_t blocks = a.w.blocks_per_row();
   const auto fill = [&](std::size_t p, std::size_t b, std::size_t n, Panel<F>& panel) HWY_ATTR {
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(a.w.panel(p));
     const Rows16::Place at = Rows16::place<F>(blocks, b);
+    // The same chunk of the next panel: so far behind that no machine fetches it by itself.
+    const std::uint8_t* const next = bytes + at.codes + blocks * block_bytes;
     Codec<F>::packed_scales(bytes + at.scales, n, panel.scales);
     for (std::size_t k = 0; k < n * F::block_size; k += Codec<F>::period) {
+      for (std::size_t line = 0; line < block_bytes * Codec<F>::period / F::block_size; line += 64)
+        prefetch(next + block_bytes * k / F::block_size, line);
       const std::uint8_t* const codes = bytes + at.codes + k / F::block_size * panel_rows * F::code_bytes;
       for (std::size_t r = 0; r < panel_rows; r += lanes) {
         fill_lines<F>(codes + 4 * r, k / 4, k % F::block_size / Codec<F>::period, r, panel,
@@ -297,7 +310,7 @@ void matmul_packed(const MatmulArgs<P>& a) {
   const std::size_t packed = a.w.packed_rows(), end = HWY_MIN(a.last, packed);
   if (a.last > packed) matmul_integer(tail_product(a));
   if (a.first >= end) return;
-  if (a.y.rows() <= packed_few_tokens) return packed_few(a, end);
+  if (are_few<typename P::File>(a.y.rows()) && !is_fast8(a)) return packed_few(a, end);
   packed_many(a, end);
 }
 

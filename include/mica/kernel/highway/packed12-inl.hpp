@@ -297,11 +297,12 @@ template <class C>
 void matmul_packed12_fast8(const MatmulArgs<C>& a, std::size_t end) {
   const auto fill = [&](std::size_t p, std::size_t b, std::size_t, Panel<EightBits>& panel) HWY_ATTR {
     alignas(64) float values[panel_rows][fast8_group];
-    const Packed12Run run{a.w.panel(p), a.w.cols(), b * fast8_group, fast8_group};
+    const std::size_t k = b * fast8_group, n = HWY_MIN(fast8_group, a.w.cols() - k);
+    const Packed12Run run{a.w.panel(p), a.w.cols(), k, n};
     decode_run<fast8_group>(run, {run.panel, run.cols, run.k + run.n, run.n}, values[0]);
-    round_panel([&](std::size_t r) { return values[r]; }, panel);
+    round_panel([&](std::size_t r) { return values[r]; }, n, panel);
   };
-  multiply_panels<EightBits>({a.x.codes, a.y, a.w.cols() / fast8_group, a.first, end, a.add}, fill);
+  multiply_panels<EightBits>({a.x.codes, a.y, ceil_div(a.w.cols(), fast8_group), a.first, end, a.add}, fill);
 }
 
 template <class C>

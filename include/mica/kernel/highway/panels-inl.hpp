@@ -42,10 +42,11 @@ struct TokenChunk {
   const std::int8_t* codes;
   const float* scales;
   const std::int16_t* sums;
+  std::size_t values;  // to the end of the row
 };
 
 HWY_INLINE TokenChunk chunk_of(const QuantizedRows& x, std::size_t token, std::size_t k) {
-  return {x.row_codes(token) + k, x.row_scales(token) + k / 32, x.row_sums(token) + k / 16};
+  return {x.row_codes(token) + k, x.row_scales(token) + k / 32, x.row_sums(token) + k / 16, x.cols - k};
 }
 
 /// One chunk of sixteen rows.
@@ -91,6 +92,11 @@ struct TokenBlock {
   float scale[block_tokens<F>][Chunk<F>::values / 32];
   float min_factor[F::has_mins ? block_tokens<F> : 1][Chunk<F>::groups];     // scale * sum of x codes
   std::int32_t start[bias<F> != 0 ? block_tokens<F> : 1][Chunk<F>::groups];  // minus the bias
+  std::size_t values;  // to the end of the rows, at most those of a chunk
+  // The matrix unit reads the codes of tokens [0, in_place) where they lie, `stride` bytes apart.
+  const std::int8_t* first;
+  std::size_t stride;
+  std::size_t in_place;
 };
 
 /// Where the factors of one token go, by 32 values and by group; those that a format does without are not
@@ -157,23 +163,28 @@ HWY_INLINE void copy_codes(const TokenChunk& x, std::int8_t* out) {
   prefetch(x.sums, 64);
 }
 
-/// n blocks of one token.
+/// n blocks of one token; of one that is read in place, the factors alone.
 template <IntegerFormat F>
 HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, TokenBlock<F>& out) {
   const TokenFactors factors{out.scale[t], out.min_factor[F::has_mins ? t : 0],
                              out.start[bias<F> != 0 ? t : 0]};
   if (Chunk<F>::values != 256 || n != Chunk<F>::blocks) {
-    std::copy_n(x.codes, n * F::block_size, out.codes[t]);
+    if (t >= out.in_place) std::copy_n(x.codes, n * F::block_size, out.codes[t]);
     return gather_factors<F>(x, n, factors);
   }
-  copy_codes(x, out.codes[t]);
+  if (t >= out.in_place) copy_codes(x, out.codes[t]);
   gather_factors_whole<F>(x, factors);
 }
 
-/// n blocks from value k on of tokens [first, last); up to `padded` tokens the last one is repeated.
+/// n blocks from value k on of tokens [first, last); up to `padded` tokens the last one is repeated. The first
+/// `in_place` of them are read in place.
 template <IntegerFormat F>
 HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::size_t last, std::size_t padded,
-                              std::size_t k, std::size_t n, TokenBlock<F>& out) {
+                              std::size_t in_place, std::size_t k, std::size_t n, TokenBlock<F>& out) {
+  out.values = HWY_MIN(Chunk<F>::values, x.cols - k);
+  out.first = x.row_codes(first) + k;
+  out.stride = x.cols;
+  out.in_place = in_place;
   for (std::size_t t = 0; t < padded; ++t)
     gather_token<F>(chunk_of(x, HWY_MIN(first + t, last - 1), k), t, n, out);
 }

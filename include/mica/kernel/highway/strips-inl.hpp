@@ -89,6 +89,12 @@ struct Blocks {
     return matrix_unit ? (tokens + matrix_tokens - 1) / matrix_tokens * matrix_tokens
                        : HWY_MAX(narrow_tokens, (tokens + 1) / 2 * 2);
   }
+  /// Tokens of a block whose codes the unit reads where they lie: those of whole tiles, as far as it reads
+  /// nothing behind the `values` of a chunk.
+  template <IntegerFormat F>
+  [[nodiscard]] HWY_INLINE std::size_t in_place(std::size_t tokens, std::size_t values) const {
+    return matrix_unit && values % matrix_values<F> == 0 ? tokens / matrix_tokens * matrix_tokens : 0;
+  }
 };
 
 /// The fewest tokens that the matrix unit, which always takes 16, multiplies faster than vectors.
@@ -148,7 +154,9 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
     const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
     fill_panels<F>(fill, by, p, p_end, b, n, panels, panel);
     for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
-      gather_tokens<F>(a.x, first, first + tokens, by.padded(tokens), b * F::block_size, n, x);
+      const std::size_t k = b * F::block_size,
+                        in_place = by.in_place<F>(tokens, HWY_MIN(Chunk<F>::values, a.x.cols - k));
+      gather_tokens<F>(a.x, first, first + tokens, by.padded(tokens), in_place, k, n, x);
       multiply<F>(by, panel, panels, x, tokens, n, out);
     });
   }

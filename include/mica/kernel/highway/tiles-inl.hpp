@@ -44,7 +44,8 @@ struct Tile {
   const float* scale;
   const float* min_factor;
   const std::int32_t* start;
-  float* y;  // [2 panels][tokens][16 rows]
+  std::size_t values;  // of the chunk
+  float* y;            // [2 panels][tokens][16 rows]
 };
 
 /// Floats of the rows of vector v.
@@ -258,6 +259,7 @@ HWY_INLINE void multiply_rows(const Panel<F>* panel, const TokenBlock<F>& x, std
                        x.scale[t],
                        x.min_factor[F::has_mins ? t : 0],
                        x.start[bias<F> != 0 ? t : 0],
+                       x.values,
                        y[p][t] + row};
     multiply_tile<tokens>(tile, n);
   }

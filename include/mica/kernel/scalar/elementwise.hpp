@@ -34,13 +34,13 @@ inline void quantize_group(const float* x, std::size_t group, std::int8_t* codes
   }
 }
 
-/// Groups of 32, or of 256 where scale_group(a.out) says so.
+/// Groups of 32, or of 256 where scale_group(a.out) says so; the last one may be shorter.
 inline void quantize(const QuantizeArgs& a) noexcept {
   const std::size_t cols = a.out.cols, group = scale_group(a.out);
   for (std::size_t r = a.first; r < a.last; ++r) {
     for (std::size_t k = 0; k < cols; k += group) {
-      quantize_group(a.x[r].data() + k, group, a.out.codes + r * cols + k, a.out.scales + (r * cols + k) / 32,
-                     a.out.sums + (r * cols + k) / 16);
+      quantize_group(a.x[r].data() + k, std::min(group, cols - k), a.out.codes + r * cols + k,
+                     a.out.scales + (r * cols + k) / 32, a.out.sums + (r * cols + k) / 16);
     }
   }
 }

@@ -56,7 +56,7 @@ class Activations {
   /// The int8 form of what products read; every product of a step uses the same place in turn.
   [[nodiscard]] kernel::QuantizedRows codes(std::size_t n, std::size_t width) noexcept {
     MICA_ASSERT(n * width <= codes_.size());
-    return {codes_.data(), scales_.data(), sums_.data(), n, width, sizes_.fast8};
+    return {codes_.data(), scales_.data(), sums_.data(), n, width, sizes_.fast8_from};
   }
   /// The output of a block that is normed before it is added.
   [[nodiscard]] View branch(std::size_t n) noexcept { return view(branch_, n, sizes_.width); }
