@@ -178,6 +178,17 @@ TEST_CASE("what an encoder's folder asks for and no file can say is refused by i
   };
   CHECK(mentions(file("bert", "1_Pooling/config.json", R"({"pooling_mode_max_tokens": true})"),
                  "supported are"));
+  CHECK(mentions(file("bert", "1_Pooling/config.json",
+                      R"({"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": true})"),
+                 "beside another pooling"));
+  CHECK(mentions(file("bert", "modules.json", R"([{"type": "x.Quux", "path": "0_Quux"}])"),
+                 "a module of the type 'x.Quux'"));
+  CHECK(mentions(file("bert", "modules.json", R"([5])"), "a module of the type ''"));
+  CHECK(mentions(file("bert", "modules.json",
+                      R"([{"type": "x.Pooling", "path": "1_Pooling"},
+                          {"type": "x.Pooling", "path": "1_Pooling"}])"),
+                 "two modules"));
+  CHECK(mentions(with("bert", "architectures", json{"BertForSequenceClassification"}), "names a classifier"));
   CHECK(mentions(file("bert", "config_sentence_transformers.json", R"({"prompts": {"query": 1}})"),
                  "prompt 'query' is no text"));
   CHECK(mentions(file("bert", "modules.json", R"([{"type": "x.Pooling", "path": "../elsewhere"}])"),

@@ -11,9 +11,14 @@
 #include "mica_tools/json/row_text.hpp"
 #include "verbs.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mica::program {
 namespace {
@@ -53,28 +58,27 @@ std::string npy_header(std::size_t rows, std::size_t cols) {
   return out + words;
 }
 
-void write_npy(const std::string& path, const Rows& rows) {
-  io::AtomicFile file(path);
-  const std::string header = npy_header(rows.tokens.size(), rows.width);
-  file.write(header);
-  file.write(bytes_of(rows.numbers.data(), rows.numbers.size()));
-  file.commit();
-}
+/// Texts whose rows are in memory at one time.
+constexpr std::size_t texts_of_block = 1024;
 
-std::string json_of(const Model& model, const Rows& rows) {
-  std::string out = join("{\"model\":", json_string(model.config().name), ",\"dims\":", rows.width,
-                         ",\"tokens\":", rows.all_tokens(), ",\"embeddings\":[");
-  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    if (i != 0) out += ',';
-    append_row(out, rows[i]);
-  }
-  return out + "]}\n";
+/// The object of --json: what stands before the rows, and a block of them; `first`: texts before the block.
+std::string json_head(const Model& model, std::size_t width, std::size_t tokens) {
+  return join("{\"model\":", json_string(model.config().name), ",\"dims\":", width, ",\"tokens\":", tokens,
+              ",\"embeddings\":[");
 }
-
-std::string jsonl_of(const Rows& rows) {
+std::string json_of(const Rows& rows, std::size_t first) {
   std::string out;
   for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    out += join("{\"index\":", i, ",\"tokens\":", rows.tokens[i], ",\"embedding\":");
+    if (first + i != 0) out += ',';
+    append_row(out, rows[i]);
+  }
+  return out;
+}
+
+std::string jsonl_of(const Rows& rows, std::size_t first) {
+  std::string out;
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+    out += join("{\"index\":", first + i, ",\"tokens\":", rows.tokens[i], ",\"embedding\":");
     append_row(out, rows[i]);
     out += "}\n";
   }
@@ -90,26 +94,46 @@ std::string text_of(const Rows& rows) {
   return out;
 }
 
+/// All texts are read before the first row is written, so that one that is too long costs nothing.
 int Embed::run() {
   refuse_own_input(npy_, {lines});
-  const std::vector<std::string> given = all_texts();
+  std::vector<std::string> given = all_texts();
+  std::optional<io::AtomicFile> file;
+  if (!npy_.empty()) file.emplace(npy_);
   Model model = open();
   TextEmbedderOptions how = options();
   how.rows.normalize = normalize_;
   TextEmbedder embedder(model, how);
+  MICA_CHECK(!embedder.ranks(), usage, "the model is a reranker: it scores pairs of a query and a document");
   const Stopwatch watch;
-  const Rows rows = embedder.embed(given, use_);
-  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    for (const float x : rows[i])
-      MICA_CHECK(std::isfinite(x), failed, "text ", i + 1, ": the embedding has a number that is not finite");
+  const std::size_t n = given.size();
+  std::size_t tokens = 0;
+  std::vector<std::vector<TokenId>> ids;
+  for (std::size_t i = 0; i < n; ++i) {
+    ids.push_back(embedder.tokens(given[i], use_, join("text ", i + 1)));
+    tokens += ids.back().size();
   }
-  if (!npy_.empty()) {
-    write_npy(npy_, rows);
-  } else {
-    print(json ? json_of(model, rows) : jsonl ? jsonl_of(rows) : text_of(rows));
+  given = {};
+  if (file) file->write(npy_header(n, embedder.width()));
+  if (!file && json) print(json_head(model, embedder.width(), tokens));
+  for (std::size_t first = 0; first < n; first += texts_of_block) {
+    const Rows rows =
+        embedder.embed_tokens(std::span(ids).subspan(first, std::min(texts_of_block, n - first)));
+    for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+      for (const float x : rows[i])
+        MICA_CHECK(std::isfinite(x), failed, "text ", first + i + 1,
+                   ": the embedding has a number that is not finite");
+    }
+    if (file) {
+      file->write(bytes_of(rows.numbers.data(), rows.numbers.size()));
+    } else {
+      print(json ? json_of(rows, first) : jsonl ? jsonl_of(rows, first) : text_of(rows));
+    }
   }
-  note(*this, join(given.size(), given.size() == 1 ? " text, " : " texts, ", rows.all_tokens(), " tokens, ",
-                   fixed(static_cast<double>(rows.all_tokens()) / watch.seconds(), 0), " t/s"));
+  if (file) file->commit();
+  if (!file && json) print("]}\n");
+  note(*this, join(n, n == 1 ? " text, " : " texts, ", tokens, " tokens, ",
+                   fixed(static_cast<double>(tokens) / watch.seconds(), 0), " t/s"));
   return 0;
 }
 

@@ -167,7 +167,13 @@ void Search::check_same(const search::IndexInfo& former, const search::IndexInfo
 
 bool Search::update(const search::IndexReader* former, const search::IndexInfo& info,
                     TextEmbedder& embedder) const {
-  const search::IndexChanges changes(former, search::find_files(folder_));
+  std::vector<search::FileState> files = search::find_files(folder_);
+  std::error_code unknown;  // then the index is not in the folder
+  const std::string own = std::filesystem::weakly_canonical(index_, unknown)
+                              .lexically_relative(std::filesystem::weakly_canonical(folder_, unknown))
+                              .generic_string();
+  std::erase_if(files, [&](const search::FileState& file) { return file.path == own; });
+  const search::IndexChanges changes(former, std::move(files));
   if (former != nullptr && !changes.any()) return true;
   const Stopwatch watch;
   std::size_t tokens = 0;
@@ -183,22 +189,36 @@ bool Search::update(const search::IndexReader* former, const search::IndexInfo& 
     progress.update({.what = "embedding", .done = bytes, .all = changes.bytes(), .unit = WorkUnit::bytes});
     return !interrupted();
   };
+  std::size_t unread = 0;
+  with.unreadable = [&](const std::string& path) {
+    if (unread++ == 0)
+      note(*this, join("mica: ", escaped(path), ": cannot be read, and is not in the index"));
+  };
   search::IndexWriter out(index_, info);
   const bool whole = changes.apply(folder_, with, out);
+  if (!whole && rebuild_ && io::exists(index_)) {
+    progress.clear();
+    note(*this, join("mica: interrupted; ", index_, " stays as it was"));
+    return false;
+  }
   out.commit();
   progress.clear();
+  if (unread > 1) note(*this, join("mica: ", unread, " files cannot be read, and are not in the index"));
   if (!whole) {
     note(*this, join("mica: interrupted; ", out.passages(), " passages are kept in ", index_,
                      "; the same command continues"));
     return false;
   }
-  note(*this,
-       join("mica: ", index_, ": ", changes.changed(), " files embedded, ", changes.kept(), " unchanged; ",
-            tokens, " tokens, ", fixed(static_cast<double>(tokens) / watch.seconds(), 0), " t/s"));
+  note(*this, join("mica: ", index_, ": ", changes.changed() - unread, " files embedded, ", changes.kept(),
+                   " unchanged; ", tokens, " tokens, ",
+                   fixed(static_cast<double>(tokens) / watch.seconds(), 0), " t/s"));
   return true;
 }
 
 std::vector<search::Match> Search::matches(const search::IndexReader& index, TextEmbedder& embedder) const {
+  const std::size_t tokens = embedder.count(query_, TextUse::query);
+  MICA_CHECK(tokens <= embedder.max_tokens(), usage, "the query is too large: it has ", tokens,
+             " tokens, and ", embedder.max_tokens(), " are read at most; shorten it");
   const std::vector<std::vector<TokenId>> ids = {embedder.tokens(query_, TextUse::query, "the query")};
   const Rows row = embedder.embed_tokens(ids);
   for (const float x : row.numbers)
@@ -247,6 +267,13 @@ void Search::rank(std::vector<Found>& all) const {
 /// The shortest decimal number that reads back as the same float; null when it is not finite.
 std::string score_text(float score) { return std::isfinite(score) ? detail::number_text(score) : "null"; }
 
+/// A path may have line ends, which would look like another result; print() shows other control bytes.
+std::string on_one_line(std::string path) {
+  for (std::size_t at = path.find('\n'); at != path.npos; at = path.find('\n', at))
+    path.replace(at, 1, "\\x0a");
+  return path;
+}
+
 /// The first line of a text, shortened.
 std::string first_line(const std::string& text) {
   constexpr std::size_t max = 100;
@@ -274,7 +301,7 @@ void Search::show(const std::vector<Found>& all, const search::IndexReader& inde
                   jsonl ? "}\n" : "}");
       continue;
     }
-    out += join(at_right(fixed(static_cast<double>(each.score), 4), 7), "  ", each.path, ":",
+    out += join(at_right(fixed(static_cast<double>(each.score), 4), 7), "  ", on_one_line(each.path), ":",
                 each.passage.first_line, "-", each.passage.last_line, "  ", first_line(each.text), "\n");
     if (context_) out += indented(each.text) + "\n";
   }

@@ -189,6 +189,17 @@ class Conversion {
     family_->write_keys(input, keys);
     const bool tied = config_.flag_or("tie_word_embeddings", family_->defaults.tied);
     plans_ = TensorPlanner(checkpoint_, *family_, input, formats, tied).plan();
+    check_encoder(folder);
+  }
+  /// What a text encoder cannot do without: the tokens around a text, and of a reranker the classifier.
+  void check_encoder(const std::string& folder) const {
+    MICA_CHECK(vocabulary_.model != "bert" || (vocabulary_.classifier && vocabulary_.separator), file, folder,
+               ": the tokenizer lacks [CLS] or [SEP], which stand around every text");
+    if (!family_->arch.ends_with("bert") || !has_architecture(config_, "ForSequenceClassification")) return;
+    const auto output = [](const TensorPlan& tensor) { return tensor.name == "cls.output.weight"; };
+    MICA_CHECK(std::any_of(plans_.tensors.begin(), plans_.tensors.end(), output), file, config_.path(),
+               ": 'architectures' names a classifier, and the folder has no tensor of one, such as ",
+               "'classifier.weight'");
   }
   void find_answers() {
     for (const char* const answer : {"yes", "no"}) {

@@ -51,11 +51,16 @@ namespace detail {
       {"pooling_mode_mean_tokens", arch::PoolingKey::mean},
       {"pooling_mode_cls_token", arch::PoolingKey::first},
       {"pooling_mode_lasttoken", arch::PoolingKey::last}};
+  std::optional<arch::PoolingKey> chosen;
   for (const auto& [key, pooling] : modes) {
-    if (config.flag_or(key, false)) return pooling;
+    if (!config.flag_or(key, false)) continue;
+    MICA_CHECK(!chosen, unsupported, config.path(), ": '", key,
+               "' is true beside another pooling; supported is one of them");
+    chosen = pooling;
   }
-  raise(ErrorCode::unsupported, config.path(), ": supported are pooling_mode_mean_tokens, ",
-        "pooling_mode_cls_token and pooling_mode_lasttoken");
+  MICA_CHECK(chosen, unsupported, config.path(), ": no supported pooling is true; supported are ",
+             "pooling_mode_mean_tokens, pooling_mode_cls_token and pooling_mode_lasttoken");
+  return *chosen;
 }
 
 [[nodiscard]] inline DenseModule read_dense_module(const Config& config, std::string folder) {
@@ -86,8 +91,8 @@ inline void read_prompts(const std::string& folder, Modules& out) {
 }  // namespace detail
 
 /// Reads modules.json and the configs that it names; nothing where there is no such file. Raises
-/// ErrorCode::unsupported for another pooling or a dense layer with more than a matrix, file for a damaged
-/// file. Prompts are read with or without modules.json.
+/// ErrorCode::unsupported for another module, another pooling or two of them, or a dense layer with more than a
+/// matrix; file for a damaged file. Prompts are read with or without modules.json.
 [[nodiscard]] inline Modules read_modules(const std::string& folder) {
   Modules out;
   detail::read_prompts(folder, out);
@@ -97,10 +102,15 @@ inline void read_prompts(const std::string& folder, Modules& out) {
   MICA_CHECK(list->is_array(), file, file, ": is no list");
   for (const Json& module : *list) {
     const std::string type = member_text(module, "type"), path = member_text(module, "path");
-    if (type.ends_with(".Pooling"))
-      out.pooling = detail::read_pooling_module(detail::module_config(folder, path));
-    if (type.ends_with(".Dense"))
+    if (type.ends_with(".Transformer") || type.ends_with(".Normalize")) continue;
+    if (type.ends_with(".Dense")) {
       out.dense.push_back(detail::read_dense_module(detail::module_config(folder, path), path));
+      continue;
+    }
+    MICA_CHECK(type.ends_with(".Pooling"), unsupported, file, ": a module of the type '", escaped(type),
+               "'; supported are Transformer, Pooling, Dense and Normalize");
+    MICA_CHECK(!out.pooling, unsupported, file, ": has two modules of the type Pooling; supported is one");
+    out.pooling = detail::read_pooling_module(detail::module_config(folder, path));
   }
   return out;
 }

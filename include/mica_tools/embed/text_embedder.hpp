@@ -88,7 +88,8 @@ class BasicTextEmbedder {
                                             std::string_view name = "the text") const {
     return tokens_.of_text(text, use, truncates_, name);
   }
-  /// The same of a query and a document, for a reranker. A document loses tokens before a query does.
+  /// The same of a query and a document, for a reranker. Where both are too long together, the document loses
+  /// its last tokens.
   [[nodiscard]] std::vector<TokenId> pair_tokens(std::string_view query, std::string_view document,
                                                  std::string_view name = "the document") const {
     return tokens_.of_pair(query, document, truncates_, name);

@@ -39,8 +39,8 @@ inline void check_folder(const std::string& folder) {
   MICA_CHECK(io::is_folder(folder), file, escaped(folder), ": is a file, a folder is needed");
 }
 
-/// The files below a folder by their paths. Folders that may not be read are left out. Raises ErrorCode::file
-/// as check_folder(), and for a folder that cannot be read.
+/// The files below a folder by their paths. Folders without the permission to read are left out. Raises
+/// ErrorCode::file as check_folder(), and for any other error while a folder is read.
 [[nodiscard]] inline std::vector<FileState> find_files(const std::string& folder) {
   namespace fs = std::filesystem;
   check_folder(folder);
@@ -71,14 +71,15 @@ inline void check_folder(const std::string& folder) {
   return (std::filesystem::path(folder) / path).string();
 }
 
-/// The text of a file that was found; empty for one that is binary, not UTF-8, gone or not readable.
+/// The text of a file that was found: an empty one of a file that is binary or not UTF-8; nullopt if the file
+/// cannot be read, or has gone.
 [[nodiscard]] inline std::optional<std::string> read_text_file(const std::string& path) {
   try {
     const io::File file = io::File::open(path);
     if (file.size() > max_file_bytes) return std::nullopt;
     std::string text(static_cast<std::size_t>(file.size()), '\0');
     file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-    if (text.find('\0') != text.npos || !text::is_utf8(text)) return std::nullopt;
+    if (text.find('\0') != text.npos || !text::is_utf8(text)) text.clear();
     return text;
   } catch (const Error&) {
     return std::nullopt;

@@ -29,6 +29,8 @@ struct Updating {
   /// Called before each embed(): `bytes` of files are done or under way. False ends the update with the files that
   /// are complete.
   std::function<bool(std::uint64_t bytes)> proceed = [](std::uint64_t) { return true; };
+  /// Called for a file that cannot be read. It is not in the index, so that the next update tries again.
+  std::function<void(const std::string& path)> unreadable = [](const std::string&) {};
   std::size_t texts = 32;  // maximum of one call of embed(); a long file takes several calls
 };
 
@@ -102,9 +104,10 @@ class IndexChanges {
   }
   static void add(const std::string& folder, const FileState& state, CutOptions cut, const Updating& with,
                   Batch& batch) {
-    IndexedFile& file = batch.files.emplace_back(IndexedFile{state});
     const auto text = read_text_file(path_in(folder, state.path));
-    if (!text || text->size() != state.size) return;
+    if (!text) return with.unreadable(state.path);
+    IndexedFile& file = batch.files.emplace_back(IndexedFile{state});
+    if (text->size() != state.size) return;
     cut.markdown = is_markdown(state.path);
     file.passages = cut_text(*text, cut, with.count);
     for (const Passage& passage : file.passages)
