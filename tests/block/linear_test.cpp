@@ -115,7 +115,7 @@ TEST_CASE("floats of 16 bits want codes where fast8 rounds them, others never") 
   const auto* const bytes = reinterpret_cast<const std::byte*>(memory.data());
   const tensor::AnyMatrix<List> half(format::F16::id, bytes, 1, 256), wide(format::F32::id, bytes, 1, 256),
       codes(format::Q8_0::id, bytes, 1, 256);
-  kernel::QuantizedRows x{nullptr, nullptr, nullptr, 17, 256, true};
+  kernel::QuantizedRows x{nullptr, nullptr, nullptr, 17, 256, kernel::fast8_tokens};
   CHECK(block::wants_codes(x, half));
   CHECK_FALSE(block::wants_codes(x, wide));
   CHECK(block::wants_codes(x, wide, tensor::AnyMatrix<List>(), half));
@@ -123,7 +123,7 @@ TEST_CASE("floats of 16 bits want codes where fast8 rounds them, others never") 
   x.rows = 16;
   CHECK_FALSE(block::wants_codes(x, half));
   CHECK(block::wants_codes(x, half, codes));
-  x = {nullptr, nullptr, nullptr, 17, 256, false};
+  x = {nullptr, nullptr, nullptr, 17, 256, 0};
   CHECK_FALSE(block::wants_codes(x, half));
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("products that must not round see codes of integer weights alone") {
   const std::vector<float> memory(512);
   const auto* const bytes = reinterpret_cast<const std::byte*>(memory.data());
   const tensor::AnyMatrix<List> half(format::F16::id, bytes, 1, 256), codes(format::Q8_0::id, bytes, 1, 256);
-  const kernel::Input x{{memory.data(), 1, 256}, {nullptr, nullptr, nullptr, 17, 256, true}};
+  const kernel::Input x{{memory.data(), 1, 256}, {nullptr, nullptr, nullptr, 17, 256, kernel::fast8_tokens}};
   CHECK(block::unrounded(x, half).codes.rows == 0);
   CHECK(block::unrounded(x, codes).codes.rows == 17);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads an index: its description when it is opened, its rows in slices. If a byte is damaged, it is refused:
-// one of the rows at the end of a pass over them, before results are used.
+// Reads an index: its description when it is opened, its rows in slices. Damage raises ErrorCode::file; that of
+// rows is found after the last slice, so no result may be used before for_each_slice() returns.
 #pragma once
 
 #include "mica/base/bytes.hpp"

@@ -23,7 +23,7 @@ namespace mica::search {
 
 namespace detail {
 
-/// The description as read_index_description() reads it.
+/// The description as IndexReader reads it.
 [[nodiscard]] inline std::vector<std::byte> describe_index(const IndexInfo& info,
                                                            std::span<const IndexedFile> files) {
   std::vector<std::byte> out;
