@@ -12,6 +12,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +40,34 @@ TEST_CASE("a file of every encoder that can be synthesised embeds, to the length
       for (const float x : row) squares += double{x} * x;
       CHECK(squares == doctest::Approx(1));
     }
+  }
+}
+
+TEST_CASE("by fast8 a text of any length has the same bits alone and beside others") {
+  const TemporaryFolder folder;
+  exec::Inline executor;
+  const std::string path = folder.path("model.gguf");
+  quantize::SyntheticModel(small_encoder("bert"), quantize::Recipe::Q8_0).write(path, executor);
+  const gguf::Document document = gguf::open(path);
+  using Model = Transformer<arch::AnyOf<arch::All>, WithKernels<kernel::Scalar>>;
+  Model exact(document, executor, {.n_ctx = 64, .chunk = 64, .log = {}});
+  Model fast8(document, executor, {.n_ctx = 64, .chunk = 64, .fast8 = true, .log = {}});
+  Embedder<Model> rounded(fast8), plain(exact);
+  std::vector<TokenId> ids;
+  for (TokenId i = 0; i < 40; ++i) ids.push_back(i * 7);
+  const std::span<const TokenId> all(ids);
+  const std::span<const TokenId> texts[] = {all.first(3), all, all.subspan(5, 1)};
+  std::vector<float> together(3 * rounded.width()), alone(rounded.width()), other(rounded.width());
+  REQUIRE(rounded.embed(texts, {together.data(), 3, rounded.width()}) == model::StepStatus::ok);
+  for (std::size_t i = 0; i < 3; ++i) {
+    REQUIRE(rounded.embed(texts[i], alone) == model::StepStatus::ok);
+    REQUIRE(plain.embed(texts[i], other) == model::StepStatus::ok);
+    CHECK(std::equal(alone.begin(), alone.end(),
+                     together.begin() + static_cast<std::ptrdiff_t>(i * alone.size())));
+    CHECK(alone != other);
+    double cosine = 0;
+    for (std::size_t k = 0; k < alone.size(); ++k) cosine += double{alone[k]} * other[k];
+    CHECK(cosine > 0.99);
   }
 }
 
