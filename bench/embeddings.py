@@ -13,7 +13,8 @@ texts, made of the words of --texts, are embedded by both, and the cosines are p
 same GGUF file and --embeddings. --rounds 0 times nothing.
 
 Texts of 16, 128 and 512 random tokens are timed, one and 64 in a call; programs take turns in each round, and
-medians of the rounds are printed. mica runs with both of its kernels, exact and fast8. Needs numpy, onnxruntime and tokenizers for what is asked of them.
+medians of the rounds are printed. mica runs with both of its kernels, exact and fast8. Needs numpy,
+onnxruntime and tokenizers for what is asked of them.
 """
 import argparse
 import json

@@ -104,16 +104,12 @@ int Embed::run() {
   TextEmbedderOptions how = options();
   how.rows.normalize = normalize_;
   TextEmbedder embedder(model, how);
-  MICA_CHECK(!embedder.ranks(), usage, "the model is a reranker: it scores pairs of a query and a document");
   const Stopwatch watch;
-  const std::size_t n = given.size();
-  std::size_t tokens = 0;
-  std::vector<std::vector<TokenId>> ids;
-  for (std::size_t i = 0; i < n; ++i) {
-    ids.push_back(embedder.tokens(given[i], use_, join("text ", i + 1)));
-    tokens += ids.back().size();
-  }
+  const std::vector<std::vector<TokenId>> ids = embedder.tokens_of(given, use_);
   given = {};
+  const std::size_t n = ids.size();
+  std::size_t tokens = 0;
+  for (const std::vector<TokenId>& text : ids) tokens += text.size();
   if (file) file->write(npy_header(n, embedder.width()));
   if (!file && json) print(json_head(model, embedder.width(), tokens));
   for (std::size_t first = 0; first < n; first += texts_of_block) {

@@ -29,7 +29,7 @@ struct StepSizes {
   std::size_t chunk = 0;       // tokens at most
   std::size_t width = 0;       // of the model
   std::size_t workers = 1;     // of the executor
-  std::size_t fast8_from = 0;  // of so many tokens, products may follow kernel/fast8.hpp; 0: none may
+  std::size_t fast8_from = 0;  // fewest tokens of products that may follow kernel/fast8.hpp; 0: none
 };
 
 /// Memory for int8 rows.

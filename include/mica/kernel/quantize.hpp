@@ -40,7 +40,7 @@ struct QuantizedRows {
   std::int16_t* sums = nullptr;  // (rows, cols / 16)
   std::size_t rows = 0;          // 0: no codes
   std::size_t cols = 0;          // a multiple of 32
-  std::size_t fast8_from = 0;    // of so many rows, products may follow kernel/fast8.hpp; 0: none may
+  std::size_t fast8_from = 0;    // fewest rows of products that may follow kernel/fast8.hpp; 0: none
 
   /// Those of row r < rows.
   [[nodiscard]] const std::int8_t* row_codes(std::size_t r) const noexcept { return codes + r * cols; }

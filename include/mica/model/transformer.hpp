@@ -529,7 +529,7 @@ class BasicTransformer {
   mutable std::optional<std::uint64_t> fingerprint_;  // of the document, once it was asked for
   Observer* observer_ = nullptr;
   std::size_t max_chunk_;
-  std::size_t fast8_from_;  // of so many tokens, products may follow kernel/fast8.hpp; 0: none may
+  std::size_t fast8_from_;  // fewest tokens of products that may follow kernel/fast8.hpp; 0: none
   KvLayout kv_;
   std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
   std::vector<SequenceStep> now_;                             // what of a step runs at a time

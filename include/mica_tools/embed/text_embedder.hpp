@@ -104,10 +104,15 @@ class BasicTextEmbedder {
   /// Embeddings of texts. Raises ErrorCode::usage for a text as tokens() does, naming its number from 1 on,
   /// and for a reranker; ErrorCode::budget or failed when a step ends so.
   [[nodiscard]] Rows embed(std::span<const std::string> texts, TextUse use = TextUse::any) {
+    return embed_tokens(tokens_of(texts, use));
+  }
+  /// What embed() reads of these texts. Raises as it does.
+  [[nodiscard]] std::vector<std::vector<TokenId>> tokens_of(std::span<const std::string> texts,
+                                                            TextUse use = TextUse::any) const {
     MICA_CHECK(!ranks(), usage, "the model is a reranker: it scores pairs of a query and a document");
     std::vector<std::vector<TokenId>> all;
     for (std::size_t i = 0; i < texts.size(); ++i) all.push_back(tokens(texts[i], use, join("text ", i + 1)));
-    return embed_tokens(all);
+    return all;
   }
   /// The relevance of each document for the query: a larger score is better. A reranker scores pairs, other
   /// models multiply embeddings.
