@@ -4,6 +4,8 @@
 // operator new that replaces that of the program. One file of a program includes this.
 #pragma once
 
+#include "fuzz/input.hpp"
+
 #include <algorithm>
 #include <cstddef>
 
@@ -59,9 +61,13 @@ using test::peak_of;
 
 namespace mica::fuzz {
 
-/// What opening a file of that many bytes may take.
-constexpr std::size_t allowed_bytes(std::size_t file_bytes) {
-  return 4 * file_bytes + (std::size_t{16} << 20);
+/// accepted(), with no more memory than opening a file of that many bytes may take.
+template <class F>
+bool accepted_within(std::size_t file_bytes, F&& f) {
+  bool answer = false;
+  const std::size_t peak = peak_of([&] { answer = accepted(f); });
+  require(peak <= 4 * file_bytes + (std::size_t{16} << 20), "opening takes four times the file and 16 MiB");
+  return answer;
 }
 
 }  // namespace mica::fuzz

@@ -74,24 +74,21 @@ void run(Input input) {
   static const Folder folder;
   const std::string bytes = index_of(input);
   const std::string path = folder.write("index", bytes);
-  const std::size_t peak = peak_of([&] {
-    accepted([&] {
-      const search::IndexReader reader(path);
-      std::size_t passages = 0, rows = 0;
-      for (const search::IndexedFile& file : reader.files()) {
-        passages += file.passages.size();
-        for (const search::Passage& passage : file.passages)
-          require(passage.offset <= file.state.size && passage.bytes <= file.state.size - passage.offset,
-                  "a passage is in its file");
-      }
-      reader.for_each_slice([&](std::size_t first, std::span<const std::byte> slice) {
-        require(first == rows, "slices follow each other");
-        rows += slice.size() / search::row_bytes(reader.info());
-      });
-      require(passages == reader.passages() && rows == passages, "each passage has a row");
+  accepted_within(bytes.size(), [&] {
+    const search::IndexReader reader(path);
+    std::size_t passages = 0, rows = 0;
+    for (const search::IndexedFile& file : reader.files()) {
+      passages += file.passages.size();
+      for (const search::Passage& passage : file.passages)
+        require(passage.offset <= file.state.size && passage.bytes <= file.state.size - passage.offset,
+                "a passage is in its file");
+    }
+    reader.for_each_slice([&](std::size_t first, std::span<const std::byte> slice) {
+      require(first == rows, "slices follow each other");
+      rows += slice.size() / search::row_bytes(reader.info());
     });
+    require(passages == reader.passages() && rows == passages, "each passage has a row");
   });
-  require(peak <= allowed_bytes(bytes.size()), "opening takes four times the file and 16 MiB");
 }
 
 }  // namespace
