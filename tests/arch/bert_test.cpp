@@ -146,7 +146,7 @@ TEST_CASE("a context beyond BERT's positions, a missing pooling and an answer ar
   FamilyFile file = make_bert();
   CHECK(mentions(refusal([&] { embed_family<arch::Bert>(file, {{1}}, 16, {}, 129); }), "129", "128"));
   file.without("pooling_type");
-  CHECK(mentions(refusal([&] { embed_family<arch::Bert>(file, {{1}}, 16); }), "mean, first or last"));
+  CHECK(mentions(refusal([&] { embed_family<arch::Bert>(file, {{1}}, 16); }), "mean, cls or last"));
 }
 
 TEST_CASE("nomic-bert rotates, and gates with SiLU") {
