@@ -136,6 +136,10 @@ inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,
           read_some(offset - skipped, bounce.first(round_up(skipped + needed, alignment)));
       got = std::min(needed, read - std::min(read, skipped));
       std::memcpy(to.data(), bounce.data() + skipped, got);
+      if (read > 0 && got == 0) {  // the system ended the read before the place that is wanted
+        file_.read_at(offset, to.first(needed));
+        got = needed;
+      }
     }
     if (!direct()) continue;
     MICA_CHECK(got > 0, file, file_.path(), ": truncated: ends at byte ", offset, ", ", to.size(),

@@ -105,11 +105,17 @@ class File {
   FileIdentity identity_;
 };
 
-/// Whether a path exists, or is a folder; links are followed. False where access is denied.
-[[nodiscard]] inline bool exists(const std::string& path) noexcept {
+/// Whether a path exists; links are followed. Raises ErrorCode::file where the system cannot tell: where access is
+/// denied, or a disk fails.
+[[nodiscard]] inline bool exists(const std::string& path) {
   struct ::stat status {};
-  return ::stat(path.c_str(), &status) == 0;
+  if (::stat(path.c_str(), &status) == 0) return true;
+  const int reason = errno;
+  MICA_CHECK(reason == ENOENT || reason == ENOTDIR || reason == ENAMETOOLONG, file, detail::shown(path),
+             ": cannot be looked for: ", detail::errno_text(reason));
+  return false;
 }
+/// Whether a path is a folder; links are followed. False where access is denied.
 [[nodiscard]] inline bool is_folder(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);

@@ -27,7 +27,7 @@ class ReadQueue {
 
   /// How a read ended.
   struct Done {
-    std::uint64_t tag = no_tag;  // of begin(); no_tag where waiting failed
+    std::uint64_t tag = no_tag;  // of begin(); no_tag: all reads have ended, and how is not known
     std::int64_t bytes = -1;     // that were read; negative: an error
   };
 
@@ -41,11 +41,7 @@ class ReadQueue {
     std::swap(max_, other.max_);
     return *this;
   }
-  ~ReadQueue() {
-#ifdef __linux__
-    if (context_ != 0) ::syscall(SYS_io_destroy, context_);  // waits for pending reads
-#endif
-  }
+  ~ReadQueue() { close(); }
 
   /// Begins to read; `to` belongs to the queue until wait() returns the tag. False: the system refused it.
   [[nodiscard]] bool begin([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
@@ -66,12 +62,15 @@ class ReadQueue {
     return false;
 #endif
   }
-  /// Waits for one of the pending reads. Requires one.
+  /// Waits for one of the pending reads. Requires one. Where the system cannot wait for one, waits for all, and
+  /// every later read is refused.
   [[nodiscard]] Done wait() noexcept {
 #ifdef __linux__
     ::io_event event{};
     while (::syscall(SYS_io_getevents, context_, 1, 1, &event, nullptr) != 1) {
-      if (errno != EINTR) return {};
+      if (errno == EINTR) continue;
+      close();
+      return {};
     }
     return {event.data, event.res};
 #else
@@ -80,6 +79,13 @@ class ReadQueue {
   }
 
  private:
+  /// Waits for pending reads, and ends the queue.
+  void close() noexcept {
+#ifdef __linux__
+    if (context_ != 0) ::syscall(SYS_io_destroy, context_);
+#endif
+    context_ = 0;
+  }
 #ifdef __linux__
   /// Creates the queue once.
   [[nodiscard]] bool make() noexcept {

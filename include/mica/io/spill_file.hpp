@@ -58,12 +58,12 @@ class SpillFile {
 
   /// False with the reason in errno.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-    if (fd_.write_at(offset, from) < from.size()) return false;
+    if (fd_.write_at(offset, from, alignment) < from.size()) return false;
     forget(offset, from.size());
     return true;
   }
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept {
-    if (fd_.read_at(offset, to) < to.size()) return false;
+    if (fd_.read_at(offset, to, alignment) < to.size()) return false;
     forget(offset, to.size());
     return true;
   }

@@ -102,8 +102,8 @@ class UnitReader {
   void settle(std::span<UnitRead> reads, std::size_t i) noexcept {
     while (reads[i].pending > 0) {
       const io::ReadQueue::Done done = queue_.wait();
-      if (done.tag >= reads.size()) {  // what is missing is read now
-        reads[i].pending = 0;
+      if (done.tag >= reads.size()) {  // all have ended; finish() reads what may be missing
+        for (UnitRead& read : reads) read.pending = 0;
         return;
       }
       UnitRead& read = reads[done.tag];

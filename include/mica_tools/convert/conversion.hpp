@@ -102,10 +102,11 @@ inline constexpr std::string_view rerank_template =
         family.arch, " has for it, in the safetensors files");
 }
 
-/// The name of a folder, also of "." and "models/".
+/// The name of a folder, also of "." and "models/". Raises ErrorCode::file where the system cannot tell.
 [[nodiscard]] inline std::string folder_name(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::weakly_canonical(folder, error);
+  MICA_CHECK(!error, file, folder, ": cannot be examined: ", error.message());
   const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
   return name.empty() ? "model" : name;
 }

@@ -33,14 +33,17 @@ inline void clean_folder(const std::string& folder) {
       gguf::has_file(folder, gguf::names::manifest) || gguf::has_file(folder, gguf::names::progress);
   if (!ours) gguf::refuse_first_version(folder);
   std::vector<fs::path> leftovers;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    const fs::directory_entry& entry = *at;
     const std::string name = entry.path().filename().string();
     const bool leftover = is_leftover(name);
     MICA_CHECK(ours || leftover, usage, folder, ": holds '", escaped(name),
                "' and no packed model; name a folder that is empty, or not there yet");
     if (leftover) leftovers.push_back(entry.path());
   }
-  std::error_code error;
+  MICA_CHECK(!error, file, folder, ": the folder cannot be read: ", error.message());
   for (const fs::path& path : leftovers) fs::remove(path, error);
 }
 

@@ -47,8 +47,8 @@ struct ServedCalls {
 struct ModelCard {
   std::string id;                  // the name that requests use
   std::string path;                // of its file
-  std::string architecture;        // general.architecture
-  std::string quantisation;        // "Q4_K_M"
+  std::string architecture = {};   // general.architecture
+  std::string quantisation = {};   // "Q4_K_M"
   std::uint64_t file_bytes = 0;    // of all its shards
   std::uint64_t parameters = 0;    // weights in all
   std::size_t trained_ctx = 0;     // tokens
