@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of the system that fail when a test wants it. This program defines the functions of the C library that
-// take memory, files, locks and threads (interposed_test.cpp), and each of them asks here first. So nothing in the
-// library knows of it, and what other libraries call for it fails as well.
+// Calls of the system that fail when a test wants it. This program defines the functions of the C library
+// that take memory, files, locks and threads (interposed.cpp), and each of them asks here first. So
+// nothing in the library knows of it, and what other libraries call for it fails as well.
 
 #pragma once
 
@@ -31,8 +31,8 @@ inline constexpr std::uint32_t changes = write | sync | name | size;
 
 /// What happens to a call.
 enum class Effect : std::uint8_t {
-  error,  ///< it fails
-  part,  ///< half of the bytes are read or written, in whole pages where all of them are; other calls are as always
+  error,       ///< it fails
+  part,        ///< half of the bytes are read or written, and whole pages of whole pages
   sector,      ///< the same with 512 bytes
   kill,        ///< the process ends as by kill -9, and the call has not happened
   kill_inside  ///< the same, when half of the bytes are written

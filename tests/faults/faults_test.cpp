@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening, planning, running, saving, packing, quantising, converting and spilling, while one call of the system
-// fails, or all from one on. docs/reliability.md has the table of what was counted.
+// Opening, planning, running, saving, packing, quantising, converting and spilling, while one call of the
+// system fails, or all from one on. docs/reliability.md has the table of what was counted.
 
 #include "convert/hf_folder.hpp"
 #include "faults/survive.hpp"
@@ -352,8 +352,8 @@ TEST_CASE("a quantised file is there whole or not at all, whatever fails") {
   lose_changes(f.work());
 }
 
-// Without memory a destructor of nlohmann::json ends the process; the program says so and ends with exit code 4
-// (tests/program/refused_memory_test.cpp).
+// Without memory a destructor of nlohmann::json ends the process; the program says so and ends with exit code
+// 4 (tests/program/refused_memory_test.cpp).
 TEST_CASE("a converted file is there whole or not at all, whatever call for a file fails") {
   Converting f;
   lose_files(f.work());

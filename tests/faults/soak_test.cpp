@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Models are opened, run, saved and closed in turns that are drawn at random, for 20 seconds or for those of
-// MICA_TEST_SECONDS in the environment. What the process holds afterwards is what it held after the first turns.
+// MICA_TEST_SECONDS in the environment. What the process holds afterwards is what it held after the first
+// turns.
 
 #include "faults/faults.hpp"
 #include "io/temporary_folder.hpp"

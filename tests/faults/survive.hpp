@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A work is done again and again, and each time another call of the system fails: the first one, the second one, until
-// a work passes in which none does.
+// A work is done again and again, and each time another call of the system fails: the first one, the second
+// one, until a work passes in which none does.
 
 #pragma once
 
@@ -32,8 +32,8 @@ struct Work {
   std::string mentions = {};            // what the error of a file that fails has in its text
 };
 
-/// The number of the next call. All of them with MICA_TEST_FAULTS=all in the environment; else the first forty, then
-/// a sample.
+/// The number of the next call. All of them with MICA_TEST_FAULTS=all in the environment; else the first
+/// forty, then a sample.
 inline std::uint64_t next(std::uint64_t at) {
   static const bool all = std::getenv("MICA_TEST_FAULTS") != nullptr;
   return at + (all || at < 40 ? 1 : at / 6);
@@ -63,8 +63,8 @@ inline Ended run_with(const Fault& fault, const Work& work) {
   return ended;
 }
 
-/// Each call of the set fails, one in each run. A run gives the right result or, if it may, an error. It loses no
-/// memory and no file, and the run after it gives the right result.
+/// Each call of the set fails, one in each run. A run gives the right result or, if it may, an error. It
+/// loses no memory and no file, and the run after it gives the right result.
 inline void survive(const Work& work, Fault fault, bool may_raise = true) {
   CAPTURE(work.name);
   CAPTURE(fault.calls);
@@ -75,6 +75,7 @@ inline void survive(const Work& work, Fault fault, bool may_raise = true) {
   std::uint64_t points = 0, errors = 0;
   for (fault.at = 1;; fault.at = next(fault.at)) {
     CAPTURE(fault.at);
+    ::alarm(300);  // for this call
     const Held before = Held::now();
     const Ended ended = run_with(fault, work);
     CAPTURE(ended.text);
@@ -121,8 +122,8 @@ inline void do_without(const Work& work, Fault fault) {
   CHECK(work.result() == expected);
 }
 
-/// The process dies in each call that changes something on the disk, before it and inside of it. What is left is
-/// inspected, and the next run gives the right result.
+/// The process dies in each call that changes something on the disk, before it and inside of it. What is left
+/// is inspected, and the next run gives the right result.
 inline void survive_kills(const Work& work) {
   CAPTURE(work.name);
   work.run();

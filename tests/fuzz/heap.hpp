@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The most memory that a call takes at one time: counted by the sanitizer where there is one, else by an
-// operator new that replaces that of the program. One file of a program includes this.
+// The most memory that a call takes at one time: counted by the sanitizer where it can be asked (clang),
+// else by an operator new that replaces that of the program. One file of a program includes this.
 #pragma once
 
 #include "fuzz/input.hpp"
@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define MICA_FUZZ_SANITIZED 1
-#elif defined(__has_feature)
+#if defined(__has_feature) && __has_include(<sanitizer/allocator_interface.h>)
 #if __has_feature(address_sanitizer)
 #define MICA_FUZZ_SANITIZED 1
 #endif

@@ -105,8 +105,8 @@ class File {
   FileIdentity identity_;
 };
 
-/// Whether a path exists; links are followed. Raises ErrorCode::file where the system cannot tell: where access is
-/// denied, or a disk fails.
+/// Whether a path exists; links are followed. Raises ErrorCode::file where the system cannot tell: where
+/// access is denied, or a disk fails.
 [[nodiscard]] inline bool exists(const std::string& path) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) == 0) return true;

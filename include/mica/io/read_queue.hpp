@@ -62,8 +62,8 @@ class ReadQueue {
     return false;
 #endif
   }
-  /// Waits for one of the pending reads. Requires one. Where the system cannot wait for one, waits for all, and
-  /// every later read is refused.
+  /// Waits for one of the pending reads. Requires one. Where the system cannot wait for one, waits for all,
+  /// and every later read is refused.
   [[nodiscard]] Done wait() noexcept {
 #ifdef __linux__
     ::io_event event{};

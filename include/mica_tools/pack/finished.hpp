@@ -5,16 +5,21 @@
 #pragma once
 
 #include "mica/gguf/detail/packed_files.hpp"
+#include "mica/io/detail/descriptor.hpp"
+#include "mica/io/detail/path.hpp"
+#include "mica/io/folder_file.hpp"
 #include "mica_tools/pack/plan.hpp"
 #include "mica_tools/pack/verify.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <unistd.h>
 
 namespace mica::pack::detail {
 
@@ -32,19 +37,16 @@ inline void clean_folder(const std::string& folder) {
   const bool ours =
       gguf::has_file(folder, gguf::names::manifest) || gguf::has_file(folder, gguf::names::progress);
   if (!ours) gguf::refuse_first_version(folder);
-  std::vector<fs::path> leftovers;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
-       at.increment(error)) {
-    const fs::directory_entry& entry = *at;
-    const std::string name = entry.path().filename().string();
+  std::vector<std::string> leftovers;
+  const bool is_read = io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
     const bool leftover = is_leftover(name);
     MICA_CHECK(ours || leftover, usage, folder, ": holds '", escaped(name),
                "' and no packed model; name a folder that is empty, or not there yet");
-    if (leftover) leftovers.push_back(entry.path());
-  }
-  MICA_CHECK(!error, file, folder, ": the folder cannot be read: ", error.message());
-  for (const fs::path& path : leftovers) fs::remove(path, error);
+    if (leftover) leftovers.push_back(io::in_folder(folder, name));
+    return true;
+  });
+  MICA_CHECK(is_read, file, folder, ": the folder cannot be read: ", io::detail::errno_text(errno));
+  for (const std::string& path : leftovers) ::unlink(path.c_str());
 }
 
 /// The manifest in a folder, finished or not; empty when none can be read.

@@ -5,10 +5,13 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/io/detail/descriptor.hpp"
+#include "mica/io/detail/path.hpp"
 #include "mica/io/file.hpp"
 #include "mica/text/utf8.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -16,8 +19,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <utility>
 #include <vector>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 namespace mica::search {
 
@@ -39,29 +44,29 @@ inline void check_folder(const std::string& folder) {
   MICA_CHECK(io::is_folder(folder), file, escaped(folder), ": is a file, a folder is needed");
 }
 
-/// The files below a folder by their paths. Folders without the permission to read are left out. Raises
-/// ErrorCode::file as check_folder(), and for any other error while a folder is read.
+/// The files below a folder by their paths. Hidden ones, links, and folders without the permission to read
+/// are left out. Raises ErrorCode::file as check_folder(), and for any other error while a folder is read.
 [[nodiscard]] inline std::vector<FileState> find_files(const std::string& folder) {
-  namespace fs = std::filesystem;
   check_folder(folder);
   std::vector<FileState> files;
-  std::error_code error;
-  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
-  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    std::error_code ignored;
-    const fs::file_status status = at->symlink_status(ignored);
-    if (at->path().filename().native().starts_with('.')) {
-      if (fs::is_directory(status)) at.disable_recursion_pending();
-      continue;
-    }
-    struct ::stat found {};
-    if (!fs::is_regular_file(status) || ::lstat(at->path().c_str(), &found) != 0) continue;
-    const io::FileIdentity identity = io::detail::identity_of(found);
-    if (identity.size == 0 || identity.size > max_file_bytes) continue;
-    files.push_back(
-        {at->path().lexically_relative(folder).generic_string(), identity.size, identity.modified_ns});
+  std::vector<std::string> unread = {""};  // folders below it
+  while (!unread.empty()) {
+    const std::string below = std::move(unread.back());
+    unread.pop_back();
+    const std::string path = join(folder, "/", below);
+    const bool is_read = io::detail::for_each_beside(path, [&](int fd, const char* name) {
+      struct ::stat found {};
+      if (*name == '.' || ::fstatat(fd, name, &found, AT_SYMLINK_NOFOLLOW) != 0) return true;
+      if (S_ISDIR(found.st_mode)) unread.push_back(join(below, name, "/"));
+      if (!S_ISREG(found.st_mode)) return true;
+      const io::FileIdentity identity = io::detail::identity_of(found);
+      if (identity.size > 0 && identity.size <= max_file_bytes)
+        files.push_back({join(below, name), identity.size, identity.modified_ns});
+      return true;
+    });
+    MICA_CHECK(is_read || errno == EACCES || (errno == ENOENT && !below.empty()), file, escaped(path),
+               ": cannot be read: ", io::detail::errno_text(errno));
   }
-  MICA_CHECK(!error, file, escaped(folder), ": cannot be read: ", error.message());
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return files;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prefixes of one model on the disk, so that they survive a restart: each is a session file, whole or not there,
-// and an index in memory has the tokens of each. Not here: when they are written.
+// Prefixes of one model on the disk, so that they survive a restart: each is a session file, whole or not
+// there, and an index in memory has the tokens of each. Not here: when they are written.
 //
 //   DIR / MODEL / 8f3a...session    the name is a checksum of the tokens, MODEL is file_name_of(id)
 #pragma once
@@ -9,6 +9,8 @@
 #include "mica/base/error.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/checksum.hpp"
+#include "mica/io/detail/path.hpp"
+#include "mica/io/folder_file.hpp"
 #include "mica/runtime/session.hpp"
 #include "mica_tools/remote/url.hpp"
 
@@ -32,8 +34,8 @@ namespace mica::serve {
   return (hidden ? "%2E" : "") + remote::detail::percent_encoded(id.substr(hidden ? 1 : 0), ".-_");
 }
 
-/// Makes a folder where it is not there, readable by its owner only. Raises ErrorCode::file where it cannot be
-/// made or written to.
+/// Makes a folder where it is not there, readable by its owner only. Raises ErrorCode::file where it cannot
+/// be made or written to.
 inline void make_folder(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::create_directories(folder, error))
@@ -45,18 +47,18 @@ inline void make_folder(const std::string& folder) {
 /// One thread at a time.
 class StateFolder {
  public:
-  /// Reads the descriptions of the files that are there; files that are damaged, or no sessions, are left alone and
-  /// not used. max_bytes: of all files; the oldest are removed for new ones. Raises ErrorCode::file for a folder that
-  /// cannot be made or written to.
+  /// Reads the descriptions of the files that are there; files that are damaged, or no sessions, are left
+  /// alone and not used. max_bytes: of all files; the oldest are removed for new ones. Raises ErrorCode::file
+  /// for a folder that cannot be made or written to.
   StateFolder(std::string folder, std::uint64_t max_bytes)
       : folder_(std::move(folder)), max_bytes_(max_bytes) {
     make_folder(folder_);
     std::error_code error;
     std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, error);  // it has conversations
-    for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-      if (entry.path().extension() != ".session") continue;
+    for (const std::string& name : io::detail::names_in(folder_)) {
+      if (!name.ends_with(".session")) continue;
       try {
-        add(entry.path().string());
+        add(io::in_folder(folder_, name));
       } catch (const Error&) {
       }
     }
@@ -82,8 +84,8 @@ class StateFolder {
     return std::any_of(files_.begin(), files_.end(),
                        [&](const File& file) { return common(file, tokens) == tokens.size(); });
   }
-  /// Writes a session; files that it begins with are removed, and the oldest ones where there are too many bytes.
-  /// Raises as Session::save().
+  /// Writes a session; files that it begins with are removed, and the oldest ones where there are too many
+  /// bytes. Raises as Session::save().
   template <class Model>
   void save(Session<Model>& session) {
     const std::span<const TokenId> tokens = session.tokens();

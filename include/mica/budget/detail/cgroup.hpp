@@ -8,32 +8,36 @@
 //   /proc/self/mountinfo   "... / /sys/fs/cgroup ... - cgroup2 cgroup2 rw"   where its tree is mounted
 #pragma once
 
+#include "mica/io/detail/descriptor.hpp"
+
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace mica::budget::detail {
 
 /// The text of a small file; empty when it cannot be read. Stops at 4 MiB: a mount table is never that long.
 [[nodiscard]] inline std::optional<std::string> read_text(const std::string& path) {
   constexpr std::size_t max = std::size_t{4} << 20;
-  std::FILE* const file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return std::nullopt;
+  const io::detail::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
   std::string text;
   char block[4096];
-  for (std::size_t n = 1; n != 0 && text.size() < max;) {
-    n = std::fread(block, 1, sizeof block, file);
-    text.append(block, n);
+  while (text.size() < max) {
+    const ::ssize_t n = ::read(file.get(), block, sizeof block);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::nullopt;
+    if (n == 0) break;
+    text.append(block, static_cast<std::size_t>(n));
   }
-  const bool failed = std::ferror(file) != 0;
-  std::fclose(file);
-  if (failed) return std::nullopt;
   return text;
 }
 

@@ -29,8 +29,9 @@ class Descriptor {
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  /// Reads at an offset until `to` is full. Returns the bytes read; if they are fewer, errno is the reason, 0 at
-  /// the end of the file. Where the system ends a call early, the next one begins at a multiple of block_bytes.
+  /// Reads at an offset until `to` is full. Returns the bytes read; if they are fewer, errno is the reason, 0
+  /// at the end of the file. Where the system ends a call early, the next one begins at a multiple of
+  /// block_bytes.
   [[nodiscard]] std::size_t read_at(std::uint64_t offset, std::span<std::byte> to,
                                     std::size_t block_bytes = 1) const noexcept {
     return transfer(::pread, offset, to, block_bytes, 0);

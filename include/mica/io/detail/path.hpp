@@ -35,9 +35,10 @@ namespace mica::io::detail {
 }
 
 /// Calls `f(descriptor of the folder, name)` for each entry of the folder in which a path lies, until it
-/// returns false. A folder that cannot be read has no entries.
+/// returns false. False: the folder cannot be read, and errno says why.
+/// Iterators of std::filesystem end the process where they find no memory.
 template <class F>
-void for_each_beside(std::string_view path, F&& f) {
+bool for_each_beside(std::string_view path, F&& f) {
   struct Open {
     ::DIR* entries;
     ~Open() {
@@ -46,10 +47,12 @@ void for_each_beside(std::string_view path, F&& f) {
   };
   const std::string folder(folder_part(path));
   const Open open = {::opendir(folder.empty() ? "." : folder.c_str())};
-  while (const ::dirent* const entry = open.entries != nullptr ? ::readdir(open.entries) : nullptr) {
+  if (open.entries == nullptr) return false;
+  while (const ::dirent* const entry = ::readdir(open.entries)) {
     const std::string_view name = entry->d_name;
-    if (name != "." && name != ".." && !f(::dirfd(open.entries), entry->d_name)) return;
+    if (name != "." && name != ".." && !f(::dirfd(open.entries), entry->d_name)) break;
   }
+  return true;
 }
 
 /// The names in a folder, sorted. A folder that cannot be read has none.
