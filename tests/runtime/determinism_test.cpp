@@ -24,6 +24,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <unistd.h>
 
 namespace mica::test::determinism_test {
 namespace {
@@ -168,6 +169,7 @@ TEST_CASE("an answer has the same bits by any threads, steps, storages and pager
   using E = kv::Element;
   std::map<Numbers, std::vector<float>> expected;
   for (std::size_t i = 0; i < settings(); ++i) {
+    ::alarm(300);  // for this setting
     CounterRng rng(i);
     const Numbers numbers{rng.next() % files.size(),
                           drawn(rng, std::array{E::f16, E::f16, E::q8_0, E::f32, E::q4_0}),
