@@ -22,7 +22,7 @@
 #include <iterator>
 #include <string>
 
-namespace mica::fuzz {
+namespace mica::fuzz::api_fuzz {
 namespace {
 
 constexpr const char* paths[] = {"/v1/chat/completions",
@@ -78,9 +78,10 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run(mica::fuzz::Input(data, size));
+MICA_FUZZ_TARGET(api) {
+  run(Input(data, size));
   return 0;
 }
+
+}  // namespace mica::fuzz::api_fuzz

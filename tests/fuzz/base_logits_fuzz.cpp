@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mica::fuzz {
+namespace mica::fuzz::base_logits_fuzz {
 namespace {
 
 void run(std::string_view bytes) {
@@ -31,9 +31,10 @@ void run(std::string_view bytes) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run({reinterpret_cast<const char*>(data), size});
+MICA_FUZZ_TARGET(base_logits) {
+  run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+
+}  // namespace mica::fuzz::base_logits_fuzz

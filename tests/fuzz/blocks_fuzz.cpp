@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::blocks_fuzz {
 namespace {
 
 bool same(float a, float b) {
@@ -59,15 +59,15 @@ void check(std::string_view bytes) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace mica;
-  fuzz::Input input(data, size);
+MICA_FUZZ_TARGET(blocks) {
+  Input input(data, size);
   std::size_t chosen = input.below(64), i = 0;
   format::All::for_each([&](auto type) {
     using Format = typename decltype(type)::type;
-    if (chosen >= format::All::size || i++ == chosen) fuzz::check<Format>(input.rest());
+    if (chosen >= format::All::size || i++ == chosen) check<Format>(input.rest());
   });
   return 0;
 }
+
+}  // namespace mica::fuzz::blocks_fuzz

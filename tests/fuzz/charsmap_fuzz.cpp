@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::charsmap_fuzz {
 namespace {
 
 void check(std::string_view charsmap, std::string_view text) {
@@ -47,11 +47,12 @@ void check(std::string_view charsmap, std::string_view text) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::Input input(data, size);
+MICA_FUZZ_TARGET(charsmap) {
+  Input input(data, size);
   const auto charsmap = input.text(input.number<std::uint16_t>());
-  mica::fuzz::accepted([&] { mica::fuzz::check(charsmap, input.rest()); });
+  accepted([&] { check(charsmap, input.rest()); });
   return 0;
 }
+
+}  // namespace mica::fuzz::charsmap_fuzz

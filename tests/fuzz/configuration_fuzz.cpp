@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::configuration_fuzz {
 namespace {
 
 /// A literal text where it may be one, else with escapes.
@@ -54,9 +54,10 @@ void run(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run({reinterpret_cast<const char*>(data), size});
+MICA_FUZZ_TARGET(configuration) {
+  run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+
+}  // namespace mica::fuzz::configuration_fuzz

@@ -3,11 +3,16 @@
 // Any bytes as a GGUF file: refused by an error, or opened with what such a file promises.
 
 #include "fuzz/gguf_checks.hpp"
+#include "fuzz/input.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::open_and_check(std::as_bytes(std::span(data, size)));
+namespace mica::fuzz::gguf_fuzz {
+
+MICA_FUZZ_TARGET(gguf) {
+  open_and_check(std::as_bytes(std::span(data, size)));
   return 0;
 }
+
+}  // namespace mica::fuzz::gguf_fuzz

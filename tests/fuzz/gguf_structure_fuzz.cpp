@@ -7,6 +7,7 @@
 //   lie      changes the counts of the header           end      the data, of a size that follows
 
 #include "fuzz/gguf_checks.hpp"
+#include "fuzz/input.hpp"
 #include "mica/gguf/detail/append.hpp"
 
 #include <array>
@@ -15,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::gguf_structure_fuzz {
 namespace {
 
 class FileProgram {
@@ -129,10 +130,11 @@ class FileProgram {
 };
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto file = mica::fuzz::FileProgram(mica::fuzz::Input(data, size)).run();
-  mica::fuzz::open_and_check({file.data(), file.size()});
+MICA_FUZZ_TARGET(gguf_structure) {
+  const auto file = FileProgram(Input(data, size)).run();
+  open_and_check({file.data(), file.size()});
   return 0;
 }
+
+}  // namespace mica::fuzz::gguf_structure_fuzz

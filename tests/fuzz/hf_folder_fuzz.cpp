@@ -5,6 +5,7 @@
 // Refused by an error, or the sizes of a family and a vocabulary for its embedding.
 
 #include "fuzz/convert_checks.hpp"
+#include "fuzz/input.hpp"
 #include "mica_tools/convert/config.hpp"
 #include "mica_tools/convert/modules.hpp"
 
@@ -16,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-namespace mica::fuzz {
+namespace mica::fuzz::hf_folder_fuzz {
 namespace {
 
 constexpr std::array<std::string_view, 5> names = {"config.json", "tokenizer.json", "tokenizer_config.json",
@@ -47,9 +48,10 @@ void run(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run({reinterpret_cast<const char*>(data), size});
+MICA_FUZZ_TARGET(hf_folder) {
+  run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+
+}  // namespace mica::fuzz::hf_folder_fuzz

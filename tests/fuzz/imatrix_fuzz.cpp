@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mica::fuzz {
+namespace mica::fuzz::imatrix_fuzz {
 namespace {
 
 const Folder& folder() {
@@ -44,9 +44,10 @@ void run(std::string_view bytes) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run({reinterpret_cast<const char*>(data), size});
+MICA_FUZZ_TARGET(imatrix) {
+  run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+
+}  // namespace mica::fuzz::imatrix_fuzz

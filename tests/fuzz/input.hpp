@@ -21,6 +21,36 @@
 
 namespace mica::fuzz {
 
+using Target = int (*)(const std::uint8_t* data, std::size_t size);
+
+/// The targets of a program that replays corpora (replay.cpp).
+struct Replayed {
+  const char* name;
+  Target target;
+  const Replayed* next;
+  static inline const Replayed* first = nullptr;
+
+  Replayed(const char* its_name, Target its_target) noexcept
+      : name(its_name), target(its_target), next(first) {
+    first = this;
+  }
+};
+
+}  // namespace mica::fuzz
+
+/// Begins the function of a target, of (data, size): the one of libFuzzer, or one of those that are replayed.
+#ifdef MICA_FUZZ_REPLAY
+#define MICA_FUZZ_TARGET(name)                                             \
+  static int target_##name(const std::uint8_t* data, std::size_t size);    \
+  static const mica::fuzz::Replayed replayed_##name{#name, target_##name}; \
+  static int target_##name(const std::uint8_t* data, std::size_t size)
+#else
+#define MICA_FUZZ_TARGET(name) \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+#endif
+
+namespace mica::fuzz {
+
 /// Takes numbers and texts from the front of an input; behind its end all bytes are zero.
 class Input {
  public:

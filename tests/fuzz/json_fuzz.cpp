@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mica::fuzz {
+namespace mica::fuzz::json_fuzz {
 namespace {
 
 template <class Json>
@@ -39,9 +39,10 @@ void run(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run({reinterpret_cast<const char*>(data), size});
+MICA_FUZZ_TARGET(json) {
+  run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+
+}  // namespace mica::fuzz::json_fuzz

@@ -5,6 +5,7 @@
 // the family.
 
 #include "fuzz/gguf_edits.hpp"
+#include "fuzz/input.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/arch/any_of.hpp"
@@ -27,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::model_fuzz {
 namespace {
 
 using Allocator = alloc::Budgeted<alloc::Aligned>;
@@ -153,9 +154,10 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run(mica::fuzz::Input(data, size));
+MICA_FUZZ_TARGET(model) {
+  run(Input(data, size));
   return 0;
 }
+
+}  // namespace mica::fuzz::model_fuzz

@@ -6,6 +6,7 @@
 
 #include "fuzz/gguf_edits.hpp"
 #include "fuzz/heap.hpp"
+#include "fuzz/input.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica_tools/pack/pack.hpp"
 #include "mica_tools/pack/verify.hpp"
@@ -19,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::packed_fuzz {
 namespace {
 
 /// The files of a directory that was packed, by name.
@@ -102,9 +103,10 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run(mica::fuzz::Input(data, size));
+MICA_FUZZ_TARGET(packed) {
+  run(Input(data, size));
   return 0;
 }
+
+}  // namespace mica::fuzz::packed_fuzz

@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace mica::fuzz {
+namespace mica::fuzz::range_reply_fuzz {
 namespace {
 
 /// Listens on this machine, and sends the next reply to each request; the connection then ends.
@@ -112,9 +112,10 @@ void run(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run({reinterpret_cast<const char*>(data), size});
+MICA_FUZZ_TARGET(range_reply) {
+  run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
+
+}  // namespace mica::fuzz::range_reply_fuzz

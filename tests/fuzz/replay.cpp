@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives every file of the folders on the command line to a fuzz target, once: the stored corpus as an
-// ordinary test, by any compiler. What libFuzzer finds becomes a file of the corpus, and stays found.
+// Gives every file of folders to a fuzz target, once: the stored corpus as an ordinary test, by any compiler.
+// What libFuzzer finds becomes a file of the corpus, and stays found.
+//   replay TARGET FOLDER...
+
+#include "fuzz/input.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,9 +13,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <vector>
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
 
@@ -25,17 +27,25 @@ std::vector<std::filesystem::path> files_of(const char* folder) {
   return files;
 }
 
+mica::fuzz::Target target_of(std::string_view name) {
+  const mica::fuzz::Replayed* at = mica::fuzz::Replayed::first;
+  while (at != nullptr && at->name != name) at = at->next;
+  return at == nullptr ? nullptr : at->target;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const mica::fuzz::Target target = argc > 1 ? target_of(argv[1]) : nullptr;
+  if (target == nullptr) return std::printf("the first word is the name of a target\n"), 2;
   std::size_t count = 0;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 2; i < argc; ++i) {
     for (const auto& path : files_of(argv[i])) {
       std::printf("%s\n", path.c_str());
       std::fflush(stdout);  // the last name is the one that failed
       std::ifstream file(path, std::ios::binary);
       const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-      (void)LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+      (void)target(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
       ++count;
     }
   }

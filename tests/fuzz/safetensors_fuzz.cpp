@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::safetensors_fuzz {
 namespace {
 
 std::string file_of(Input input) {
@@ -44,13 +44,13 @@ void check(const convert::Safetensors& file, std::size_t size) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace mica;
-  static const fuzz::Folder folder;
-  const std::string bytes = fuzz::file_of(fuzz::Input(data, size));
+MICA_FUZZ_TARGET(safetensors) {
+  static const Folder folder;
+  const std::string bytes = file_of(Input(data, size));
   const std::string path = folder.write("model.safetensors", bytes);
-  fuzz::accepted([&] { fuzz::check(convert::Safetensors::open(path), bytes.size()); });
+  accepted([&] { check(convert::Safetensors::open(path), bytes.size()); });
   return 0;
 }
+
+}  // namespace mica::fuzz::safetensors_fuzz

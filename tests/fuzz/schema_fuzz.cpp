@@ -4,15 +4,17 @@
 // byte has the options, eight more are the choices of the walk.
 
 #include "fuzz/grammar_walk.hpp"
+#include "fuzz/input.hpp"
 #include "mica_tools/schema/explain.hpp"
 #include "mica_tools/schema/schema.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace mica;
-  fuzz::Input input(data, size);
+namespace mica::fuzz::schema_fuzz {
+
+MICA_FUZZ_TARGET(schema) {
+  Input input(data, size);
   const std::uint8_t options = input.byte();
   const auto choices = input.text(8);
   const schema::SchemaOptions how{.whitespace = static_cast<schema::Whitespace>(options % 3),
@@ -23,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                   .max_cases = 200,
                                   .max_needs = 2000,
                                   .max_expression_bytes = std::size_t{4} << 20};
-  fuzz::accepted([&] { fuzz::walk(schema::parse_schema(input.rest(), how), choices); });
+  accepted([&] { walk(schema::parse_schema(input.rest(), how), choices); });
   return 0;
 }
+
+}  // namespace mica::fuzz::schema_fuzz

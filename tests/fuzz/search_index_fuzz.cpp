@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::search_index_fuzz {
 namespace {
 
 template <class Part>
@@ -92,9 +92,10 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run(mica::fuzz::Input(data, size));
+MICA_FUZZ_TARGET(search_index) {
+  run(Input(data, size));
   return 0;
 }
+
+}  // namespace mica::fuzz::search_index_fuzz

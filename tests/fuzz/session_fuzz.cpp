@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::session_fuzz {
 namespace {
 
 using Model =
@@ -145,9 +145,10 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run(mica::fuzz::Input(data, size));
+MICA_FUZZ_TARGET(session) {
+  run(Input(data, size));
   return 0;
 }
+
+}  // namespace mica::fuzz::session_fuzz

@@ -10,6 +10,7 @@
 //   sN, N bytes      a string        lN, N values     a list       pN, N values   a tuple
 //   kN, 2N values    a mapping       any other byte   none         (N: a byte, its low four bits count)
 
+#include "fuzz/input.hpp"
 #include "mica_jinja/template.hpp"
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+namespace mica::fuzz::template_fuzz {
 namespace {
 
 using mica::jinja::CivilTime;
@@ -145,7 +147,7 @@ std::optional<Template> parse(std::string_view source) {
 }  // namespace
 
 /// Anything but a text or a TemplateError ends the process, and so does a template that renders in two ways.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+MICA_FUZZ_TARGET(template) {
   Input input({reinterpret_cast<const char*>(data), size});
   Value::Entries globals;
   for (const char* name : {"a", "b", "c", "d"}) globals.emplace_back(name, input.value());
@@ -155,3 +157,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (render(*parsed, variables) != render(*parsed, variables)) std::abort();
   return 0;
 }
+
+}  // namespace mica::fuzz::template_fuzz

@@ -3,6 +3,7 @@
 // Any vocabulary and any text, by every tokenizer: ids are those of the vocabulary, each has a text, and a
 // complete vocabulary gives the text back.
 
+#include "fuzz/input.hpp"
 #include "fuzz/vocabulary_program.hpp"
 #include "mica/text/detail/pcre2.hpp"
 
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::tokenizer_fuzz {
 namespace {
 
 void check_ids(const text::AnyTokenizer& tokenizer, std::string_view text,
@@ -55,9 +56,10 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run(mica::fuzz::Input(data, size));
+MICA_FUZZ_TARGET(tokenizer) {
+  run(Input(data, size));
   return 0;
 }
+
+}  // namespace mica::fuzz::tokenizer_fuzz

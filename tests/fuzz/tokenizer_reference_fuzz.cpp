@@ -4,6 +4,7 @@
 // best pair again and again, WordPiece as the longest token at each place, Unigram as Viterbi's algorithm
 // over all tokens. Vocabularies and texts are of few letters, so that much can happen in them.
 
+#include "fuzz/input.hpp"
 #include "fuzz/vocabulary_program.hpp"
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::fuzz {
+namespace mica::fuzz::tokenizer_reference_fuzz {
 namespace {
 
 using Ids = std::vector<text::TokenId>;
@@ -188,9 +189,10 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace mica::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mica::fuzz::run(mica::fuzz::Input(data, size));
+MICA_FUZZ_TARGET(tokenizer_reference) {
+  run(Input(data, size));
   return 0;
 }
+
+}  // namespace mica::fuzz::tokenizer_reference_fuzz

@@ -49,6 +49,13 @@ void* operator new(std::size_t bytes) {
   return static_cast<std::byte*>(block) + heap_prefix;
 }
 
+/// The sanitizers have one of their own, whose blocks the operator delete below does not know.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept try {
+  return ::operator new(bytes);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
 void operator delete(void* at) noexcept {
   using mica::test::heap, mica::test::heap_prefix;
   if (at == nullptr) return;
