@@ -77,8 +77,8 @@ void ConstraintChoice::add_to(Flags& flags) {
 }
 
 void ConstraintChoice::prepare() {
-  MICA_CHECK(grammar.find_first_of(" \n=") != std::string::npos || !io::exists(grammar), usage, "--grammar: '",
-             escaped(grammar, 60), "' is a file; give it with --grammar-file");
+  MICA_CHECK(grammar.find_first_of(" \n=") != std::string::npos || !io::exists(grammar), usage,
+             "--grammar: '", escaped(grammar, 60), "' is a file; give it with --grammar-file");
   if (!grammar_file.empty()) grammar = read_text(grammar_file);
   const bool is_text = json_schema.starts_with('{') || json_schema == "true" || json_schema == "false";
   if (!json_schema.empty() && !is_text) json_schema = read_text(json_schema);
