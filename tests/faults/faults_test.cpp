@@ -284,6 +284,12 @@ void lose_changes(const Work& work) {
   survive_kills(work);
 }
 
+void lose_all(const Work& work) {
+  lose_memory(work);
+  lose_files(work);
+  lose_changes(work);
+}
+
 }  // namespace
 
 TEST_CASE("a model opens and runs, or says what it lacked, whichever request for memory is refused") {
@@ -327,9 +333,7 @@ TEST_CASE("a plan is made, or an error, whichever request for memory is refused"
 
 TEST_CASE("a saved session is the old one or the new one, whatever fails while it is saved") {
   Saving f;
-  lose_memory(f.saving());
-  lose_files(f.saving());
-  lose_changes(f.saving());
+  lose_all(f.saving());
 }
 
 TEST_CASE("a session that cannot be read leaves the model as it was") {
@@ -340,16 +344,12 @@ TEST_CASE("a session that cannot be read leaves the model as it was") {
 
 TEST_CASE("a packed folder has whole files only, and is finished by the next run, whatever fails") {
   Packing f;
-  lose_memory(f.work());
-  lose_files(f.work());
-  lose_changes(f.work());
+  lose_all(f.work());
 }
 
 TEST_CASE("a quantised file is there whole or not at all, whatever fails") {
   Quantising f;
-  lose_memory(f.work());
-  lose_files(f.work());
-  lose_changes(f.work());
+  lose_all(f.work());
 }
 
 // Without memory a destructor of nlohmann::json ends the process; the program says so and ends with exit code

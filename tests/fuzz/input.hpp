@@ -36,8 +36,6 @@ struct Replayed {
   }
 };
 
-}  // namespace mica::fuzz
-
 /// Begins the function of a target, of (data, size): the one of libFuzzer, or one of those that are replayed.
 #ifdef MICA_FUZZ_REPLAY
 #define MICA_FUZZ_TARGET(name)                                             \
@@ -48,8 +46,6 @@ struct Replayed {
 #define MICA_FUZZ_TARGET(name) \
   extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 #endif
-
-namespace mica::fuzz {
 
 /// Takes numbers and texts from the front of an input; behind its end all bytes are zero.
 class Input {

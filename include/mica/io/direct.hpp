@@ -137,7 +137,7 @@ inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,
       got = std::min(needed, read - std::min(read, skipped));
       std::memcpy(to.data(), bounce.data() + skipped, got);
       if (read > 0 && got == 0) {  // the system ended the read before the place that is wanted
-        file_.read_at(offset, to.first(needed));
+        read_buffered(offset, to.first(needed));
         got = needed;
       }
     }

@@ -15,12 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 #include <fcntl.h>
-#include <unistd.h>
 
 namespace mica::budget::detail {
 
@@ -31,12 +31,10 @@ namespace mica::budget::detail {
   if (!file) return std::nullopt;
   std::string text;
   char block[4096];
-  while (text.size() < max) {
-    const ::ssize_t n = ::read(file.get(), block, sizeof block);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return std::nullopt;
-    if (n == 0) break;
-    text.append(block, static_cast<std::size_t>(n));
+  for (std::size_t n = sizeof block; n == sizeof block && text.size() < max;) {
+    n = file.read_at(text.size(), std::as_writable_bytes(std::span(block)));
+    if (n < sizeof block && errno != 0) return std::nullopt;
+    text.append(block, n);
   }
   return text;
 }
