@@ -35,13 +35,17 @@ TEST_CASE("a neighbour takes memory beside a run, which gives way and writes wha
     MESSAGE("skipped: no control group of memory can be made here");
     return;
   }
-  ProgramRun run("/bin/sh", cage.inside(Words{MICA_PROGRAM} + writing(model, "on")));
-  Hog hog(cage, run.folder().path("stdout"), 32 * mib);
-  const Ran beside = run.run();
-  CHECK(hog.leave());
-  CHECK(cage.kills() == 0);
-  REQUIRE_MESSAGE(beside.code == 0, beside.err);
-  CHECK(beside.out == alone.out);
+  // Where the cores are busy, a neighbour may come when the run is over.
+  Ran beside;
+  for (int round = 0; round < 5 && beside.err.find("mica: governor: ") == std::string::npos; ++round) {
+    ProgramRun run("/bin/sh", cage.inside(Words{MICA_PROGRAM} + writing(model, "on")));
+    Hog hog(cage, run.folder().path("stdout"), 32 * mib);
+    beside = run.run();
+    CHECK(hog.leave());
+    CHECK(cage.kills() == 0);
+    REQUIRE_MESSAGE(beside.code == 0, beside.err);
+    CHECK(beside.out == alone.out);
+  }
   CHECK(has(beside.err, "mica: governor: "));
   CHECK(has(beside.err, " left of the control group"));
   const auto said = [&](const char* words) { return beside.err.find(words) != std::string::npos; };

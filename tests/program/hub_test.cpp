@@ -245,7 +245,8 @@ TEST_CASE(
     });
     CHECK(pull.code == 130);
     CHECK(has(pull.err, "the same command continues"));
-    CHECK(std::chrono::steady_clock::now() - interrupted < std::chrono::seconds(2));
+    // Far below the pause, however busy this machine is.
+    CHECK(std::chrono::steady_clock::now() - interrupted < std::chrono::seconds(20));
   }
 }
 

@@ -201,6 +201,13 @@ inline bool has(const std::string& text, std::string_view part) {
   return found;
 }
 
+/// Whether the part is not there; the text is shown where it is.
+inline bool lacks(const std::string& text, std::string_view part) {
+  const bool found = text.find(part) != std::string::npos;
+  if (found) MESSAGE(text);
+  return !found;
+}
+
 /// The first number of that name in an answer in JSON.
 inline std::uint64_t number(const Ran& ran, const std::string& key) {
   REQUIRE_MESSAGE(ran.code == 0, ran.err);

@@ -16,8 +16,6 @@ constexpr const char* thinking_template =
     "{{ messages[0]['content'] }}{% if enable_thinking is not defined or enable_thinking %}<think>\n{% endif "
     "%}";
 
-bool lacks(const std::string& text, std::string_view part) { return text.find(part) == std::string::npos; }
-
 /// Runs of `run` with that template.
 struct Fixture {
   Ran run(const Words& more) const { return mica(words() + more); }
