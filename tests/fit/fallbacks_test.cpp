@@ -133,7 +133,7 @@ TEST_CASE("choices that change numbers are made only where they are allowed, one
     files += choice.kv == kv::Choice::spilled;
     fours += choice.cache_type_k == kv::ElementChoice(kv::Element::q4_0);
     const bool is_first = windows == 1 || files == 1 || fours == 1;  // of its kind
-    if (budgets++ % 6 != 0 && !is_first) continue;  // a run over the whole context takes seconds
+    if (budgets++ % 16 != 0 && !is_first) continue;  // a run over the whole context takes seconds
     auto model = open(f.path, {.n_ctx = fallback->question.model.n_ctx,
                                .chunk = fallback->question.model.chunk,
                                .threads = 2,
@@ -152,7 +152,7 @@ TEST_CASE("whatever fits is opened within its budget and runs to the end of its 
   const std::uint64_t full = f.peak(f.question());
   std::size_t opened = 0;
   for (std::uint64_t budget = full; budget > plan::any_process_bytes;
-       budget -= (full - plan::any_process_bytes) / 8) {
+       budget -= (full - plan::any_process_bytes) / 6) {
     const auto fallback = Fallbacks<>(f.document, f.question(), budget, {true, true, true}).first_that_fits();
     if (!fallback) continue;
     CAPTURE(plan::differences(f.question(), *fallback));

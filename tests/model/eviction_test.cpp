@@ -261,7 +261,7 @@ TEST_CASE(
     "a rewind goes back to where something was forgotten last, or to the beginning, and what follows is what "
     "it should be") {
   const TinyModel tiny{Recipe{}};
-  const auto ids = random_ids(500, 67), other = random_ids(200, 67, 8);
+  const auto ids = random_ids(500, 67), other = random_ids(90, 67, 8);
   for (const kv::AnyEviction& policy : policies(SinksAndWindow(256), HeavyHitters(256))) {
     CAPTURE(words(policy));
     exec::Team team(1);
