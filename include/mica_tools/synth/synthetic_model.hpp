@@ -51,15 +51,19 @@ namespace detail {
 /// published in BF16.
 class RandomBlocks {
  public:
-  static constexpr std::size_t values = std::size_t{1} << 20;
+  static constexpr std::size_t max_values = std::size_t{1} << 20;
   static constexpr float deviation = 0.02f;  // what training leaves
 
+  /// As many as the `values` that a model has in the format, rounded up to whole tasks, or max_values.
   template <Executor E>
-  RandomBlocks(format::Id id, E& executor) : block_bytes_(format::info(id).block_bytes) {
+  RandomBlocks(format::Id id, std::uint64_t values, E& executor)
+      : block_bytes_(format::info(id).block_bytes) {
     constexpr std::size_t together = 4096;  // values of a task, whole blocks of every format
-    bytes_.resize(format::info(id).row_bytes(values));
+    const std::size_t tasks =
+        (static_cast<std::size_t>(std::min<std::uint64_t>(values, max_values)) + together - 1) / together;
     const std::size_t task_bytes = format::info(id).row_bytes(together);
-    executor.run(values / together, [&](std::size_t task, std::size_t) noexcept {
+    bytes_.resize(tasks * task_bytes);
+    executor.run(tasks, [&](std::size_t task, std::size_t) noexcept {
       CounterRng rng(task);
       float row[together];
       for (float& x : row) x = deviation * random_normal(rng);
@@ -279,7 +283,8 @@ class SyntheticModel {
           const std::vector<float> same(tensor.elements(), decay ? -1.0f : 1.0f);
           return sink(std::as_bytes(std::span(same)));
         }
-        const auto& blocks = banks.try_emplace(formats_[i], formats_[i], executor).first->second;
+        const auto& blocks =
+            banks.try_emplace(formats_[i], formats_[i], elements_in(formats_[i]), executor).first->second;
         const std::size_t row = format::info(formats_[i]).row_bytes(tensor.width());
         const std::size_t at_once = std::max<std::size_t>(1, piece_bytes / row);
         CounterRng rng(i);
@@ -297,6 +302,11 @@ class SyntheticModel {
   }
 
  private:
+  [[nodiscard]] std::uint64_t elements_in(format::Id id) const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) sum += formats_[i] == id ? tensors_[i].elements() : 0;
+    return sum;
+  }
   [[nodiscard]] gguf::Writer header() const {
     gguf::Writer writer;
     writer.set("general.architecture", shape_.arch);
