@@ -281,7 +281,7 @@ void add_measure(Flags& flags, bool& measure) {
   flags.group("Speed");
   flags.toggle(
       "--measure", measure,
-      "measure for about ten seconds what kernels do here with each format, and keep it for mica plan and "
+      "measure for up to a minute what kernels do here with each format, and keep it for mica plan and "
       "mica fit; a measurement replaces the one before");
 }
 
@@ -292,7 +292,7 @@ plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threa
   bool keeps = true;
   const auto measure = [&] {
     using Probe = fit::MachineProbe<exec::Team>;
-    note(options, "mica: measuring this machine, which takes some ten seconds");
+    note(options, "mica: measuring this machine, which takes up to a minute");
     Progress progress(options);
     const double load = load_of_cores();
     exec::Team team(threads, log_to_stderr(options));

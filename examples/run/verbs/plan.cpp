@@ -110,7 +110,7 @@ std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::
 }
 
 std::string speed_text(const std::optional<PredictedSpeed>& predicted, const plan::Plan& plan) {
-  if (!predicted) return "speed        not known here; mica doctor --measure takes about ten seconds, once\n";
+  if (!predicted) return "speed        not known here; mica doctor --measure takes up to a minute, once\n";
   const auto& [prompt, machine, first, last] = *predicted;
   return join("speed        ", at_right(fixed(first.decode, first.decode < 10 ? 2 : 1), 11),
               "  tokens a second, ", fixed(last.decode, 2), " at ", plan.n_ctx, "; prompts ",
