@@ -91,7 +91,6 @@ file(CONFIGURE OUTPUT every_header.hpp CONTENT "${everything}")
 file(CONFIGURE OUTPUT every-header/none.cpp CONTENT "")
 add_library(mica_headers_alone OBJECT EXCLUDE_FROM_ALL every-header/none.cpp ${units})
 target_link_libraries(mica_headers_alone PRIVATE mica_all)
-target_compile_options(mica_headers_alone PRIVATE -O0 -g0) # only whether, not how well
 set_target_properties(mica_headers_alone PROPERTIES CXX_COMPILER_LAUNCHER
   "${CMAKE_CURRENT_SOURCE_DIR}/syntax-only.sh")
 mica_warnings(mica_headers_alone)

@@ -195,7 +195,7 @@ TEST_CASE("the longest context fits, and 256 tokens more do not") {
 }
 
 TEST_CASE("more memory never gives a worse level, and never a shorter context") {
-  for (const char* name : {"llama-8b", "gemma2-9b", "qwen3-30b-a3b"}) {
+  for (const char* name : {"llama-8b", "gemma2-9b", "qwen3-30b-a3b", "gpt-oss-20b"}) {
     for (const std::uint64_t vram : {0u, 8u}) {
       Level level = Level::too_tight;
       std::size_t n_ctx = 0;

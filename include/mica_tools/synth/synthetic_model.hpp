@@ -54,7 +54,7 @@ class RandomBlocks {
   static constexpr std::size_t max_values = std::size_t{1} << 20;
   static constexpr float deviation = 0.02f;  // what training leaves
 
-  /// As many as the `values` that a model has in the format, rounded up to whole tasks, or max_values.
+  /// `values`: what a model has in the format, at least 1. As many are encoded, at most max_values.
   template <Executor E>
   RandomBlocks(format::Id id, std::uint64_t values, E& executor)
       : block_bytes_(format::info(id).block_bytes) {
@@ -271,6 +271,8 @@ class SyntheticModel {
   void write(const std::string& path, E& executor, OnBytes on_bytes = {}) const {
     constexpr std::size_t piece_bytes = std::size_t{4} << 20;
     io::require_free_space(path, file_bytes());
+    std::map<format::Id, std::uint64_t> values;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) values[formats_[i]] += tensors_[i].elements();
     std::map<format::Id, detail::RandomBlocks> banks;
     std::vector<std::byte> piece;
     gguf::Writer writer = header();
@@ -284,7 +286,7 @@ class SyntheticModel {
           return sink(std::as_bytes(std::span(same)));
         }
         const auto& blocks =
-            banks.try_emplace(formats_[i], formats_[i], elements_in(formats_[i]), executor).first->second;
+            banks.try_emplace(formats_[i], formats_[i], values.at(formats_[i]), executor).first->second;
         const std::size_t row = format::info(formats_[i]).row_bytes(tensor.width());
         const std::size_t at_once = std::max<std::size_t>(1, piece_bytes / row);
         CounterRng rng(i);
@@ -302,11 +304,6 @@ class SyntheticModel {
   }
 
  private:
-  [[nodiscard]] std::uint64_t elements_in(format::Id id) const noexcept {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) sum += formats_[i] == id ? tensors_[i].elements() : 0;
-    return sum;
-  }
   [[nodiscard]] gguf::Writer header() const {
     gguf::Writer writer;
     writer.set("general.architecture", shape_.arch);
