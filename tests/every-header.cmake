@@ -91,8 +91,7 @@ file(CONFIGURE OUTPUT every_header.hpp CONTENT "${everything}")
 file(CONFIGURE OUTPUT every-header/none.cpp CONTENT "")
 add_library(mica_headers_alone OBJECT EXCLUDE_FROM_ALL every-header/none.cpp ${units})
 target_link_libraries(mica_headers_alone PRIVATE mica_all)
-set_target_properties(mica_headers_alone PROPERTIES CXX_COMPILER_LAUNCHER
-  "${CMAKE_CURRENT_SOURCE_DIR}/syntax-only.sh")
+target_compile_options(mica_headers_alone PRIVATE -O0 -g0) # only whether, not how well
 mica_warnings(mica_headers_alone)
 add_test(NAME every_header_compiles_alone COMMAND "${CMAKE_COMMAND}" --build "${PROJECT_BINARY_DIR}"
   --target mica_headers_alone)
