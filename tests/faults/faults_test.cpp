@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening, planning, running, saving, packing, quantising, converting and spilling, while one call of the
-// system fails, or all from one on. docs/reliability.md has the table of what was counted.
+// Opening, planning, running, saving, packing, quantising, converting, spilling, indexing and searching, while
+// one call of the system fails, or all from one on. docs/reliability.md has the table of what was counted.
 
 #include "convert/hf_folder.hpp"
 #include "faults/survive.hpp"
 #include "io/temporary_folder.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
+#include "mica/kernel/scalar.hpp"
 #include "mica/kv/spilled.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica_tools/convert/conversion.hpp"
 #include "mica_tools/quantize/quantize.hpp"
+#include "mica_tools/search/nearest.hpp"
 #include "model/run_model.hpp"
 #include "pack/packed_folder.hpp"
 #include "runtime/talking_model.hpp"
+#include "search/fake_index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -265,6 +268,62 @@ struct Spilling {
   }
 };
 
+/// A folder of texts and its index, which is brought up to date after one text has changed.
+struct Indexing {
+  TemporaryFolder texts, folder;
+  std::string index = folder.path("index"), former, whole;
+  std::string scores;
+
+  Indexing() {
+    for (int i = 0; i < 6; ++i)
+      texts.file("text" + std::to_string(i),
+                 "an owl sat here\n\nand " + std::to_string(i) + " cats ate it\n");
+    FakeModel model;
+    REQUIRE(update(texts.path(""), index, model));
+    former = contents(index);
+    texts.file("text3", std::string_view("the new text is about ice and fire\n"));
+    write();
+    whole = contents(index);
+  }
+  Work updating() {
+    return {.name = "update an index",
+            .run = [this] { write(); },
+            .result = [this] { return contents(index); },
+            .inspect =
+                [this] {
+                  const std::string now = contents(index);
+                  CHECK((now == former || now == whole));
+                  std::ofstream(index, std::ios::binary) << former;
+                },
+            .mentions = "/"};
+  }
+  Work searching() {
+    return {.name = "search an index",
+            .run =
+                [this] {
+                  scores.clear();
+                  const search::IndexReader opened(index);
+                  scores = bytes_of(
+                      search::similarities<kernel::Scalar>(opened, std::vector{1.f, 0.f, 2.f, 0.f, 1.f}));
+                },
+            .result = [this] { return scores; },
+            .mentions = "index"};
+  }
+
+ private:
+  /// A text that cannot be read ends it.
+  void write() {
+    FakeModel model;
+    search::Updating with = model.updating();
+    with.unreadable = [](const std::string& path) { raise(ErrorCode::file, "/", path, ": cannot be read"); };
+    const search::IndexReader old(index);
+    search::IndexWriter out(index, fake_info());
+    const std::string root = texts.path("");
+    static_cast<void>(search::IndexChanges(&old, search::find_files(root)).apply(root, with, out));
+    out.commit();
+  }
+};
+
 /// Memory is refused.
 void lose_memory(const Work& work) {
   for (const bool for_ever : {false, true}) survive(work, {.calls = memory, .for_ever = for_ever});
@@ -364,6 +423,17 @@ TEST_CASE("keys and values in a file come back or the step fails, whatever fails
   Spilling f;
   lose_memory(f.work());
   lose_files(f.work());
+}
+
+TEST_CASE("an index of texts is the old one or the new one, whatever fails while it is brought up to date") {
+  Indexing f;
+  lose_all(f.updating());
+}
+
+TEST_CASE("an index is searched, or the error names it, whatever fails") {
+  Indexing f;
+  lose_memory(f.searching());
+  lose_files(f.searching());
 }
 
 }  // namespace mica::test::faults_test

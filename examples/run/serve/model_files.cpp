@@ -7,9 +7,11 @@
 #include "mica/base/error.hpp"
 #include "mica/gguf/detail/shard_name.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica/io/detail/path.hpp"
 #include "mica_tools/quantize/recipe.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
@@ -60,11 +62,13 @@ serve::ModelCard card_of(const std::string& path) {
 /// GGUF files of a folder that are no later shards, by name.
 std::vector<std::string> models_of_folder(const std::string& folder) {
   std::vector<std::string> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const auto shard = gguf::ShardName::parse(entry.path().string());
-    if (entry.path().extension() == ".gguf" && (!shard || shard->number == 1))
-      paths.push_back(entry.path().string());
-  }
+  const bool is_read = io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
+    const auto shard = gguf::ShardName::parse(std::string(name));
+    if (name.size() > 5 && name.ends_with(".gguf") && (!shard || shard->number == 1))
+      paths.push_back(join(folder, folder.ends_with('/') ? "" : "/", name));
+    return true;
+  });
+  MICA_CHECK(is_read, file, folder, ": cannot be read: ", io::detail::errno_text(errno));
   std::sort(paths.begin(), paths.end());
   MICA_CHECK(!paths.empty(), file, folder, ": has no GGUF file, and is no packed directory");
   return paths;

@@ -7,6 +7,7 @@
 
 #include "mica/budget/detail/cgroup.hpp"
 #include "mica/budget/detail/polled_file.hpp"
+#include "mica/io/detail/path.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,11 +15,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,13 +28,8 @@ namespace detail {
 /// The names in a folder for which wanted(name) holds, sorted; none where it cannot be read.
 template <class Wanted>
 [[nodiscard]] std::vector<std::string> names_in(const std::string& folder, Wanted wanted) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::string name = at->path().filename().string();
-    if (wanted(name)) names.push_back(std::move(name));
-  }
-  std::sort(names.begin(), names.end());
+  std::vector<std::string> names = io::detail::names_in(folder);
+  std::erase_if(names, [&](const std::string& name) { return !wanted(name); });
   return names;
 }
 
