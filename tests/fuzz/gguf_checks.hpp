@@ -18,6 +18,11 @@
 
 namespace mica::fuzz {
 
+/// Reads each byte.
+inline std::size_t letters(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), 'a'));
+}
+
 /// Reads a value as every type that it may have; the sum keeps the reads in the program.
 inline std::size_t read_all(const gguf::Value& value) {
   std::size_t sum = value.description().size() + value.size();
@@ -31,9 +36,9 @@ inline std::size_t read_all(const gguf::Value& value) {
   };
   numbers(std::uint8_t{}), numbers(std::int64_t{}), numbers(std::uint64_t{}), numbers(float{}),
       numbers(bool{});
-  if (const auto text = value.as<std::string_view>()) sum += std::count(text->begin(), text->end(), 'a');
+  if (const auto text = value.as<std::string_view>()) sum += letters(*text);
   if (const auto texts = value.as<gguf::Array<std::string_view>>()) {
-    for (const std::string_view each : *texts) sum += std::count(each.begin(), each.end(), 'a');
+    for (const std::string_view each : *texts) sum += letters(each);
   }
   return sum;
 }

@@ -38,7 +38,7 @@ class FileProgram {
           add_tensor();
           break;
         case 6:
-          (input_.flag() ? keys_ : tensors_) += input_.number<std::int8_t>();
+          (input_.flag() ? keys_ : tensors_) += static_cast<std::uint64_t>(input_.number<std::int8_t>());
           break;
         default:
           ends = true;

@@ -74,7 +74,7 @@ struct DeltaNetSequence {
 inline void copy_columns(MatrixView<const float> from, MatrixView<float> to, std::size_t first,
                          std::size_t last) noexcept {
   for (std::size_t row = 0; row < from.rows(); ++row)
-    std::copy(from[row].begin() + first, from[row].begin() + last, to[row].begin() + first);
+    std::copy_n(from[row].data() + first, last - first, to[row].data() + first);
 }
 
 /// Scratch of a step; the rows may be of several sequences.
