@@ -53,7 +53,8 @@ TEST_CASE("every shape has as many weights as the model that it is named after")
   };
   CHECK(std::size(published) + std::size(counted) + std::size(rounded) == std::size(arch::shapes));
   for (const auto& [name, weights] : counted) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     CHECK(arch::parameters(*arch::find_shape(name)) == weights);
   }
   for (const Rounded& model : rounded) {

@@ -330,7 +330,8 @@ TEST_CASE("a long context that is split among workers gives the bits of one that
   all.attention_softcap = 4;
   all.head_norm = HeadNorm::weighted;
   for (const auto& [name, layer] : layers) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     const Sequence sequence(layer, 5000);
     for (const std::size_t n : {1u, 3u}) {
       CAPTURE(n);

@@ -82,7 +82,8 @@ TEST_CASE("a converted model gives the row of the reference, in every family tha
   const json all = models();
   CHECK(all.size() == 13);
   for (const auto& [name, model] : all.items()) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     HfFolder folder;
     fill(model, folder);
     CHECK(difference(row_of<Model>(converted(folder), model["tokens"]), model["row"]) < 2e-6F);

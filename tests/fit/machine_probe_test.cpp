@@ -33,7 +33,8 @@ TEST_CASE("a machine is measured in every format that can be written and in ever
   CHECK(speed.elements.size() == format::AllKv::size);
   double max = 0;
   for (const auto& [id, found] : speed.formats) {
-    CAPTURE(format::name(id));
+    const auto& the_id = id;
+    CAPTURE(format::name(the_id));
     CHECK(found.decode_bytes > 0);
     CHECK(found.prefill_macs > 0);
     CHECK(found.macs.size() == Probe::more_tokens.size());
@@ -43,7 +44,8 @@ TEST_CASE("a machine is measured in every format that can be written and in ever
   CHECK(speed.files.size() == Probe::packable_formats);
   for (const auto& [id, found] : speed.files) CHECK(found.decode_bytes > 0);
   for (const auto& [name, found] : speed.elements) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     CHECK(found.decode_bytes > 0);
     CHECK(found.prefill_macs > 0);
     CHECK(found.macs.size() == Probe::more_rows.size());

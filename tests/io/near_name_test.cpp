@@ -44,13 +44,15 @@ TEST_CASE("slips of the hand are near: swaps, a letter more or less, a name that
       {"maped", "mapped"},   {"q8", "q8_0"},       {"chta", "chat"},
       {"predct", "predict"}, {"bnech", "bench"},   {"--temprature", "--temperature"}};
   for (const auto& [wrong, right] : slips) {
-    CAPTURE(wrong);
+    const auto& the_wrong = wrong;
+    CAPTURE(the_wrong);
     io::NearName near(wrong);
     near.offer(right);
     CHECK(near.best() == right);
   }
   for (const auto& [wrong, other] : {std::pair("run", "fit"), {"--t", "--temp"}, {"model", "inspect"}}) {
-    CAPTURE(wrong);
+    const auto& the_wrong = wrong;
+    CAPTURE(the_wrong);
     io::NearName near(wrong);
     near.offer(other);
     CHECK(!near.best());

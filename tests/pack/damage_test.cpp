@@ -100,7 +100,8 @@ TEST_CASE("a file of a packed folder that is a link out of it is refused by its 
 
 TEST_CASE("any byte that was changed is refused by the name of its file") {
   for (const auto& [name, bytes] : packable_models()) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     const PackedModel model(bytes);
     static_cast<void>(model.pack());
     std::vector<gguf::TensorInfo> tensors;

@@ -35,7 +35,8 @@ std::vector<std::byte> plain(const gguf::Document& document, const gguf::TensorI
 
 TEST_CASE("a packed model gives back every byte of its source, in any piece, and has its fingerprint") {
   for (const auto& [name, bytes] : packable_models()) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     const PackedModel model(bytes);
     static_cast<void>(model.pack());
     const gguf::Document packed = gguf::open(model.packed);
@@ -81,7 +82,8 @@ TEST_CASE("a format of the user's own lies packed, and gives back every byte") {
 
 TEST_CASE("what is used together lies together, and is packed where a pager packs it") {
   for (const auto& [name, bytes] : packable_models()) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     const PackedModel model(bytes);
     static_cast<void>(model.pack());
     const gguf::Document packed = gguf::open(model.packed);

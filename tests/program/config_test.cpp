@@ -173,7 +173,8 @@ TEST_CASE("a configuration file is a regular file of some size; others are refus
                                                        {large, "1.0 MiB at most"},
                                                        {folder.path("none.toml"), "no such file"}};
   for (const auto& [path, why] : cases) {
-    CAPTURE(path);
+    const auto& the_path = path;
+    CAPTURE(the_path);
     const Ran ran = mica({"run", "--print-config", "--config", path});
     CHECK(ran.code == 3);
     CHECK(ran.out.empty());

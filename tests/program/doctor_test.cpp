@@ -54,7 +54,8 @@ TEST_CASE("doctor has a line for each setting that this system tells") {
   const Ran ran = mica({"doctor"});
   REQUIRE_MESSAGE(ran.code == 0, ran.err);
   for (const auto& [topic, file] : known) {
-    CAPTURE(topic);
+    const auto& the_topic = topic;
+    CAPTURE(the_topic);
     if (io::exists(file)) CHECK(has_line(ran.out, topic));
   }
   CHECK_FALSE(has_line(ran.out, "file system"));
@@ -76,7 +77,8 @@ TEST_CASE("doctor has the same lines in JSON, and with a file those of its place
   const Json answer = Json::parse(ran.out);
   REQUIRE(answer["advice"].is_array());
   for (const auto& [topic, path] : known) {
-    CAPTURE(topic);
+    const auto& the_topic = topic;
+    CAPTURE(the_topic);
     if (io::exists(path)) CHECK_FALSE(line_of(answer, topic).is_null());
   }
   for (const Json& line : answer["advice"]) {

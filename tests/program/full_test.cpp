@@ -92,7 +92,8 @@ TEST_CASE("what cannot be kept is refused") {
                                                            {"heavy:0,64", "192"},
                                                            {"heavy:256,1000", "1152"}};
   for (const auto& [words, least] : too_small) {
-    CAPTURE(words);
+    const auto& the_words = words;
+    CAPTURE(the_words);
     const Ran ran = complete({"--evict", words});
     CHECK_MESSAGE(has(ran.err, "the minimum is " + least), ran.err);
     CHECK(lacks(ran.err, "Did you mean"));

@@ -37,7 +37,8 @@ TEST_CASE("every matrix of every layer is counted once for each token that was r
   CHECK(importance.datasets == std::vector<std::string>{text->string()});
   CHECK(importance.entries.size() == 5 * 7);
   for (const auto& [name, entry] : importance.entries) {
-    CAPTURE(name);
+    const auto& the_name = name;
+    CAPTURE(the_name);
     CHECK(entry.counts == std::vector<float>{64});
   }
   // What goes into q, k and v is the same.

@@ -170,7 +170,8 @@ TEST_CASE("values out of range name what is allowed, and an empty breaker is ref
       {{"--dry-multiplier", "1", "--dry-sequence-breaker", ""},
        "--dry-sequence-breaker: found an empty text"}};
   for (const auto& [words, sentence] : cases) {
-    CAPTURE(std::string(sentence));
+    const auto& the_sentence = sentence;
+    CAPTURE(std::string(the_sentence));
     CHECK(has(refusal(words), sentence));
   }
 }

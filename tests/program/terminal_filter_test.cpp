@@ -66,7 +66,8 @@ const Case cases[] = {
 
 TEST_CASE("characters and colours pass, and nothing else that a terminal obeys, wherever the text is cut") {
   for (const auto& [text, passes] : cases) {
-    CAPTURE(text);
+    const auto& the_text = text;
+    CAPTURE(the_text);
     CHECK(shown({text}) == passes);
     for (std::size_t at = 0; at <= text.size(); ++at) {
       const std::string_view whole = text;
@@ -82,7 +83,8 @@ TEST_CASE("characters and colours pass, and nothing else that a terminal obeys, 
 
 TEST_CASE("without colours no sequence passes") {
   for (const auto& [text, passes] : cases) {
-    CAPTURE(text);
+    const auto& the_text = text;
+    CAPTURE(the_text);
     CHECK(shown({text}, false).find('\x1b') == std::string::npos);
   }
   CHECK(shown({"\x1b[31mred\x1b[0m"}, false) == "red");

@@ -59,7 +59,8 @@ TEST_CASE("a wrong value of any flag is refused in one sentence that names the f
   for (const auto& [verb, flag] : distinct_flags()) {
     for (const std::string& value : wrong_values(flag)) {
       for (const std::string& name : {flag.names.front(), flag.names.back()}) {
-        CAPTURE(verb);
+        const auto& the_verb = verb;
+        CAPTURE(the_verb);
         CAPTURE(name);
         CAPTURE(value);
         const Ran ran = mica({verb, name + "=" + value});
@@ -77,8 +78,10 @@ TEST_CASE("a wrong value of any flag is refused in one sentence that names the f
 TEST_CASE("a flag without the value that it needs is refused in one sentence") {
   for (const auto& [verb, flag] : distinct_flags()) {
     if (flag.type.empty()) continue;
-    CAPTURE(verb);
-    CAPTURE(flag.key());
+    const auto& the_verb = verb;
+    CAPTURE(the_verb);
+    const auto& the_flag = flag;
+    CAPTURE(the_flag.key());
     const Ran ran = mica({verb, flag.names.back()});
     CHECK(refused(ran));
     CHECK(has(ran.err, "nothing follows it"));
@@ -105,7 +108,8 @@ TEST_CASE("values out of range name what is allowed") {
       {{"bench", "x.gguf", "-o", "xml"}, "-o needs one of md csv json jsonl, found 'xml'."},
       {{"run", "--color", "xyz"}, "--color needs one of auto always on never off, found 'xyz'."}};
   for (const auto& [words, sentence] : cases) {
-    CAPTURE(std::string(sentence));
+    const auto& the_sentence = sentence;
+    CAPTURE(std::string(the_sentence));
     const Ran ran = mica(words);
     CHECK(refused(ran));
     CHECK(has(ran.err, sentence));
@@ -141,7 +145,8 @@ TEST_CASE("a slip of the hand is answered with the name that is near") {
        "unknown type 'Q4_K_MM'. Did you mean Q4_K_M? Known: "},
       {{"synth", "lama-8b", "Q4_0", "out.gguf"}, "unknown shape 'lama-8b'. Did you mean llama-8b? Known: "}};
   for (const auto& [words, near] : cases) {
-    CAPTURE(std::string(near));
+    const auto& the_near = near;
+    CAPTURE(std::string(the_near));
     const Ran ran = mica(words);
     CHECK(refused(ran));
     CHECK(has(ran.err, near));

@@ -306,7 +306,8 @@ TEST_CASE("what a store does wrong ends with its reason, and no file") {
        ErrorCode::unsupported, "encodes"},
   };
   for (const auto& [what, fault, code, text] : cases) {
-    CAPTURE(what);
+    const auto& the_what = what;
+    CAPTURE(the_what);
     Place place({{"m-Q4_0.gguf", file}}, fault);
     const Error error = refusal([&] { return place.fetch(); });
     CHECK(error.code() == code);
@@ -383,7 +384,8 @@ TEST_CASE("what a site does wrong ends with its reason") {
       {"a range", site("206 Partial Content", "{}"), ErrorCode::file, "whole text"},
   };
   for (const auto& [what, fault, code, text] : cases) {
-    CAPTURE(what);
+    const auto& the_what = what;
+    CAPTURE(the_what);
     Place place({}, {}, fault);
     const Error error = refusal([&] { return place.listing(); });
     CHECK(error.code() == code);

@@ -176,7 +176,8 @@ TEST_CASE("quantisations are read from file names as makers write them") {
       {"qwen2.gguf", "qwen2"},
   };
   for (const auto& [file, quant] : cases) {
-    CAPTURE(file);
+    const auto& the_file = file;
+    CAPTURE(the_file);
     CHECK(quants({{file, 1}}) == std::vector<std::string>{quant});
   }
 }

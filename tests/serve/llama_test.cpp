@@ -205,8 +205,10 @@ TEST_CASE("texts become tokens and tokens become texts") {
                                                         {"/detokenize", R"({"tokens":[{}]})"},
                                                         {"/apply-template", "{}"},
                                                         {"/apply-template", "["}}) {
-    CAPTURE(path);
-    CAPTURE(text);
+    const auto& the_path = path;
+    CAPTURE(the_path);
+    const auto& the_text = text;
+    CAPTURE(the_text);
     const HttpReply reply = llama.ask(path, text);
     CHECK((reply.status == 400 || reply.status == 501));
     CHECK(json_of(reply)["error"]["message"].is_string());

@@ -159,7 +159,8 @@ TEST_CASE("a token that a file names for the end of texts is not typed, whatever
   toy.small.source().eos = stop;
   const Spm spm(toy.small.build());
   for (const auto& [text, id] : {std::pair("a</s>", toy.text_end), std::pair("[STOP]a", stop)}) {
-    CAPTURE(text);
+    const auto& the_text = text;
+    CAPTURE(the_text);
     CHECK(count(spm.encode(text, plain), id) == 0);
     CHECK(count(spm.encode(text, {.add_special = false, .parse_special = true}), id) == 1);
     std::string shown;

@@ -57,7 +57,8 @@ constexpr std::string_view way_out = "convert the model again, or take the file 
 TEST_CASE("a vocabulary without that by which its tokens join is refused by key, with the way out") {
   for (const auto& [model, key] :
        {std::pair("llama", scores), std::pair("gpt2", merges), std::pair("gemma4", merges)}) {
-    CAPTURE(model);
+    const auto& the_model = model;
+    CAPTURE(the_model);
     gguf::Writer file = vocabulary(model);
     CHECK(refusal(file).starts_with("key '" + std::string(key) + "' is missing; "));
     CHECK(refusal(file).ends_with(way_out));
