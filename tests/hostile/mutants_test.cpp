@@ -65,16 +65,23 @@ std::vector<std::string> fixtures() {
   return paths;
 }
 
-/// Copies of the other parts beside a changed part of a split model.
-void link_parts(const TemporaryFolder& folder, const std::filesystem::path& of) {
-  if (of.filename().string().find("-of-") == std::string::npos) return;
-  for (const auto& entry : std::filesystem::directory_iterator(of.parent_path())) {
-    if (entry.path() == of || entry.path().extension() != ".gguf") continue;
-    std::error_code exists;
-    std::filesystem::create_symlink(std::filesystem::absolute(entry.path()),
-                                    folder.path(entry.path().filename().string()), exists);
+/// A folder with a mutant and, where it is a part of a split model, with copies of the other parts.
+class MutantFolder {
+ public:
+  MutantFolder(const std::filesystem::path& of, std::span<const std::byte> bytes)
+      : path_(folder_.file(of.filename().string(), bytes)) {
+    if (of.filename().string().find("-of-") == std::string::npos) return;
+    for (const auto& entry : std::filesystem::directory_iterator(of.parent_path())) {
+      if (entry.path() != of && entry.path().extension() == ".gguf")
+        std::filesystem::copy_file(entry.path(), folder_.path(entry.path().filename().string()));
+    }
   }
-}
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::string path_;
+};
 
 [[nodiscard]] bool all_finite(std::span<const float> x) {
   return std::all_of(x.begin(), x.end(), [](float each) { return std::isfinite(each); });
@@ -124,17 +131,15 @@ void try_one(const std::string& path, Progress& progress) {
 }
 
 /// The process: mutants begin, begin + 1, ...; it ends after the last one.
-[[noreturn]] void work(const std::vector<std::string>& paths, const TemporaryFolder& folder,
-                       std::size_t count, Progress& progress) noexcept {
+[[noreturn]] void work(const std::vector<std::string>& paths, std::size_t count,
+                       Progress& progress) noexcept {
   std::vector<std::string> valid(paths.size());
   for (std::size_t k = progress.begun; k < count; ++k) {
     progress.begun = k + 1;
     const std::filesystem::path of(paths[k % paths.size()]);
     std::string& bytes = valid[k % paths.size()];
     if (bytes.empty()) bytes = contents(of.string());
-    link_parts(folder, of);
-    const Mutant mutant(std::as_bytes(std::span(bytes)), k);
-    try_one(folder.file(of.filename().string(), mutant.bytes()), progress);
+    try_one(MutantFolder(of, Mutant(std::as_bytes(std::span(bytes)), k).bytes()).path(), progress);
   }
   ::_exit(0);
 }
@@ -144,12 +149,11 @@ TEST_CASE("mutants of every valid file are refused or run") {
   const std::size_t count = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 300;
   if (wanted != nullptr) ::alarm(0);  // as long as it takes
   const std::vector<std::string> paths = fixtures();
-  const TemporaryFolder folder;
   const SharedProgress progress;
   while (progress->begun < count) {
     const ::pid_t child = ::fork();
     REQUIRE(child >= 0);
-    if (child == 0) work(paths, folder, count, *progress.operator->());
+    if (child == 0) work(paths, count, *progress.operator->());
     int status = 0;
     std::size_t seen = 0;
     auto since = std::chrono::steady_clock::now();

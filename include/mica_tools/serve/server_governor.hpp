@@ -133,7 +133,7 @@ class ServerGovernor {
   /// Waits that were too short double.
   void begin_to_shed(const MemoryWatch::State& state, Clock::time_point now) {
     wait_ = resumed_ && now - *resumed_ < 10 * wait_ ? std::min(2 * wait_, max_wait) : min_wait;
-    shed_.emplace();
+    shed_ = Shed{};
     ++times_;
     fail_(short_of_memory(*retry_after()));
     log(state,

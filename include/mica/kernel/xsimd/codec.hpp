@@ -139,16 +139,6 @@ struct Codec<format::Q8_0> : OneScale {
 
 // ---- 32 or 256 values in levels
 
-/// Nibbles that stand for the sixteen entries of a table.
-template <auto& table>
-struct Levels {
-  static constexpr std::size_t period = 32;
-  template <class A, std::size_t i>
-  static VU8<A> line(const std::uint8_t* p, std::size_t s) noexcept {
-    return lookup16<A>(table, Nibbles::line<A, i>(p, s));
-  }
-};
-
 /// levels[i] + offset.
 struct LevelTable {
   alignas(16) std::uint8_t entry[16] = {};
@@ -159,11 +149,21 @@ struct LevelTable {
 inline constexpr LevelTable iq4_table{format::IQ4_NL::levels, format::IQ4_NL::code_offset};
 inline constexpr LevelTable fp4_table{format::detail::doubled_fp4, format::MXFP4::code_offset};
 
-template <>
-struct Codec<format::IQ4_NL> : OneScale, Levels<iq4_table.entry> {};
+/// Nibbles that stand for the sixteen entries of a table.
+template <const LevelTable& table>
+struct Levels {
+  static constexpr std::size_t period = 32;
+  template <class A, std::size_t i>
+  static VU8<A> line(const std::uint8_t* p, std::size_t s) noexcept {
+    return lookup16<A>(table.entry, Nibbles::line<A, i>(p, s));
+  }
+};
 
 template <>
-struct Codec<format::IQ4_XS> : Levels<iq4_table.entry> {
+struct Codec<format::IQ4_NL> : OneScale, Levels<iq4_table> {};
+
+template <>
+struct Codec<format::IQ4_XS> : Levels<iq4_table> {
   /// Two words: d and the high bits of scales, and their low bits.
   template <class A>
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
@@ -178,7 +178,7 @@ struct Codec<format::IQ4_XS> : Levels<iq4_table.entry> {
 };
 
 template <>
-struct Codec<format::MXFP4> : Levels<fp4_table.entry> {
+struct Codec<format::MXFP4> : Levels<fp4_table> {
   template <class A>
   static void scales(const std::uint8_t* p, std::size_t b, std::size_t r, PanelScales& out) noexcept {
     for (std::size_t i = r; i < r + lanes<A>; ++i) out.d[b][i] = format::MXFP4::half_scale(p[i]);
