@@ -314,13 +314,9 @@ struct Indexing {
   /// A text that cannot be read ends it.
   void write() {
     FakeModel model;
-    search::Updating with = model.updating();
-    with.unreadable = [](const std::string& path) { raise(ErrorCode::file, "/", path, ": cannot be read"); };
+    model.unreadable = [](const std::string& path) { raise(ErrorCode::file, "/", path, ": cannot be read"); };
     const search::IndexReader old(index);
-    search::IndexWriter out(index, fake_info());
-    const std::string root = texts.path("");
-    static_cast<void>(search::IndexChanges(&old, search::find_files(root)).apply(root, with, out));
-    out.commit();
+    static_cast<void>(update(texts.path(""), index, model, &old));
   }
 };
 

@@ -19,8 +19,11 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -83,27 +86,24 @@ class MutantFolder {
   std::string path_;
 };
 
-[[nodiscard]] bool all_finite(std::span<const float> x) {
-  return std::all_of(x.begin(), x.end(), [](float each) { return std::isfinite(each); });
+void abort_unless_finite(std::span<const float> x) {
+  if (!std::all_of(x.begin(), x.end(), [](float each) { return std::isfinite(each); })) std::abort();
 }
 
 /// Ends the process where a number is not finite and no status said so.
 model::StepStatus run(Model& model, std::span<const text::TokenId> ids) {
-  const auto finite_or_abort = [](std::span<const float> x) {
-    if (!all_finite(x)) std::abort();
-  };
   if (model.config().pooling != arch::Pooling::none) {
     Embedder<AnyModel> embedder(model.transformer());
     std::vector<float> row(embedder.width());
     const auto status = embedder.embed(ids.first(std::min(ids.size(), embedder.max_tokens())), row);
-    if (status == model::StepStatus::ok) finite_or_abort(row);
+    if (status == model::StepStatus::ok) abort_unless_finite(row);
     return status;
   }
   auto session = model.session();
   model::StepStatus status = session.feed(ids.first(std::min<std::size_t>(ids.size(), 8)));
   for (int i = 0; i < 3 && status == model::StepStatus::ok; ++i) {
     const auto logits = session.logits();
-    finite_or_abort(logits);
+    abort_unless_finite(logits);
     const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
     status = session.feed(std::array{static_cast<text::TokenId>(best)});
   }

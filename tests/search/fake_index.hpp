@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,7 @@ inline search::IndexInfo fake_info(format::Id format = format::F32::id) {
 struct FakeModel {
   std::size_t texts = 0;
   std::size_t stop_after = SIZE_MAX;  // calls of proceed()
+  std::function<void(const std::string& path)> unreadable = [](const std::string&) {};
 
   search::Updating updating() {
     return {.count =
@@ -59,6 +61,7 @@ struct FakeModel {
                   return fake_rows(these);
                 },
             .proceed = [this](std::uint64_t) { return stop_after-- > 0; },
+            .unreadable = unreadable,
             .texts = 2};
   }
 };
