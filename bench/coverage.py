@@ -12,6 +12,7 @@ DIR/NAME. --list: writes each branch that never went one of its ways, with file,
 stands behind the names of llvm-profdata and llvm-cov (-14). Standard library only.
 """
 import argparse
+import bisect
 import collections
 import json
 import os
@@ -72,7 +73,18 @@ def branches(programs, folder, tools):
             counts = found[name].setdefault((line, column, end_line, end_column), [0, 0])
             counts[0] += yes  # instantiations of one template together
             counts[1] += no
+        for place in list(constant(found[name], file["segments"])):
+            del found[name][place]
     return found
+
+
+def constant(counts, segments):
+    """Places of branches that the compiler decided, such as if constexpr: passed, and neither way counted."""
+    starts = [(line, column) for line, column, *_ in segments]
+    for place, both in counts.items():
+        at = bisect.bisect_right(starts, place[:2]) - 1
+        if both == [0, 0] and at >= 0 and segments[at][2] > 0:
+            yield place
 
 
 def main():

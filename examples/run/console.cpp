@@ -332,8 +332,13 @@ std::string read_text(const std::string& path) {
   }
   const io::File file = io::File::open(path);
   if (file.size() == 0) {  // also the size of files of /proc
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    char buffer[1 << 16];
+    for (::ssize_t got = 1; got != 0;) {
+      got = ::read(file.descriptor(), buffer, sizeof buffer);
+      MICA_CHECK(got >= 0, file, path, ": reading failed: ", std::strerror(errno));
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    return text;
   }
   text.resize(static_cast<std::size_t>(file.size()));
   file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));

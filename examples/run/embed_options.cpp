@@ -23,10 +23,14 @@ void EmbedVerb::add_to(Flags& flags, std::string what, std::string meaning) {
   flags.number("--texts", texts, {1, 4096}, "maximum of texts in a step");
 }
 
-void EmbedVerb::add_rows(Flags& flags) {
-  flags.group("Embeddings");
+void EmbedVerb::add_pooling(Flags& flags) {
   flags.choice("--pooling", pooling, {"mean", "cls", "last"}, "NAME",
                "how the states of a text become one row: mean cls last; by default as the file says");
+}
+
+void EmbedVerb::add_rows(Flags& flags) {
+  flags.group("Embeddings");
+  add_pooling(flags);
   flags.number("--dims", dims, {0, 1 << 20}, "first numbers of each embedding; 0: all");
 }
 

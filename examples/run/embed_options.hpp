@@ -26,8 +26,10 @@ class EmbedVerb : public RunningVerb {
   bool truncate = false;
 
  protected:
-  /// what: the words, "TEXT"; meaning: what help says of them. Pooling and dims are for embeddings alone.
+  /// what: the words, "TEXT"; meaning: what help says of them.
   void add_to(Flags& flags, std::string what, std::string meaning);
+  void add_pooling(Flags& flags);
+  /// Pooling and dims.
   void add_rows(Flags& flags);
 
   /// The model, with steps that hold whole texts.

@@ -121,7 +121,7 @@ TEST_CASE("a text that is too long is refused by its number, or truncated when t
   std::string longest, rest;
   for (std::size_t i = 0; i < WordEncoder::positions - 2; ++i) longest += "cat ";
   const Ran refused = mica({"embed", m.encoder, "dog", longest + "fish"});
-  CHECK(refused.code == 2);
+  CHECK(refused.code == 6);
   CHECK(has(refused.err, "text 2 is too large: it has 65 tokens, and 64 are read at most"));
   CHECK(said({"embed", m.encoder, "--truncate", longest + "fish"}) == said({"embed", m.encoder, longest}));
 }
@@ -140,6 +140,7 @@ TEST_CASE("a model that does not embed, no texts, and too many dims are refused"
   CHECK(has(refusal_of({"embed", MICA_SOURCE "/examples/models/fairy.gguf", "cat"}, 5),
             "choose mean, cls or last"));
   CHECK(has(refusal_of({"embed", m.encoder, "cat", "--npy", m.encoder}, 2), "another output name"));
+  CHECK(has(refusal_of({"embed", m.encoder, "-f", "/proc/self/mem"}, 3), "/proc/self/mem: reading failed"));
   CHECK(said({"embed", MICA_SOURCE "/examples/models/fairy.gguf", "cat", "--pooling", "last"}).size() > 100);
 }
 
@@ -159,6 +160,10 @@ TEST_CASE("documents are ordered by their relevance, the best first") {
   CHECK(json.find("},{\"index\":0,\"score\":") != std::string::npos);
   const std::string jsonl = said(rank + Words{"--jsonl"});
   CHECK(std::count(jsonl.begin(), jsonl.end(), '\n') == 3);
+  const Words decoder = {"rerank", MICA_SOURCE "/examples/models/fairy.gguf", "-p", "fish", "cats", "dogs"};
+  CHECK(mica(decoder).code == 5);
+  const std::string pooled = said(decoder + Words{"--pooling", "mean"});
+  CHECK(std::count(pooled.begin(), pooled.end(), '\n') == 2);
 }
 
 TEST_CASE("a reranker scores pairs: a score does not depend on the other documents") {

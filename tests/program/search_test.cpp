@@ -147,6 +147,8 @@ TEST_CASE("a reranker orders the passages that were found") {
                                              documents.find(",\"text\"") - documents.find("\"score\":"));
   CHECK(has(found, score));
   CHECK(has(refused({"search", reranker, n.root, "cats"}, 2).err, "--rerank"));
+  const std::string encoder = WordEncoder{}.write(n.folder.path("words.gguf"));
+  CHECK(has(refused(n.words({"cats", "--rerank", encoder}), 2).err, "is no reranker"));
 }
 
 TEST_CASE("a folder without texts, a folder that is missing, and passages that are too long") {

@@ -277,7 +277,7 @@ int PlanVerb::run() {
       print(solutions_text(solutions, predicted ? std::optional(predicted->machine) : std::nullopt, document,
                            question));
     // run changes its plan by itself, and has one sequence; for several the user gives the flags.
-    const std::string who = parallel > 1 ? "it fits with:" : "mica run uses:";
+    const std::string who = parallel > 1 || model.encodes ? "it fits with:" : "mica run uses:";
     if (fallback) print(join(at_left(who, 26), plan::differences(question, *fallback), "\n"));
     if (probe)
       print(join("disk         ", at_right(fixed(steps, 2), 11),

@@ -29,6 +29,7 @@ class Rerank final : public EmbedVerb {
   void declare(Flags& flags) override {
     add_to(flags, "DOCUMENT", "documents");
     flags.text("-p,--query", query_, "TEXT", "the query");
+    add_pooling(flags);
     flags.number("--top", top_, {0, 1 << 30}, "maximum of documents that are shown; 0: all");
   }
 

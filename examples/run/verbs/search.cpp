@@ -217,7 +217,7 @@ bool Search::update(const search::IndexReader* former, const search::IndexInfo& 
 
 std::vector<search::Match> Search::matches(const search::IndexReader& index, TextEmbedder& embedder) const {
   const std::size_t tokens = embedder.count(query_, TextUse::query);
-  MICA_CHECK(tokens <= embedder.max_tokens(), usage, "the query is too large: it has ", tokens,
+  MICA_CHECK(tokens <= embedder.max_tokens(), limit, "the query is too large: it has ", tokens,
              " tokens, and ", embedder.max_tokens(), " are read at most; shorten it");
   const std::vector<std::vector<TokenId>> ids = {embedder.tokens(query_, TextUse::query, "the query")};
   const Rows row = embedder.embed_tokens(ids);
@@ -253,6 +253,8 @@ std::vector<Found> Search::found(const search::IndexReader& index,
 
 void Search::rank(std::vector<Found>& all) const {
   Model model = open(gguf::open(rerank_), std::max(1024u, 2 * static_cast<unsigned>(passage_tokens_)));
+  MICA_CHECK(model.config().ranks, usage, rerank_,
+             ": is no reranker; --rerank needs a model that scores pairs");
   TextEmbedder ranker(model, {.rows = {.texts = texts}, .truncate = true});
   std::vector<std::string> documents;
   for (const Found& each : all) documents.push_back(each.text);

@@ -82,8 +82,8 @@ class BasicTextEmbedder {
   [[nodiscard]] bool ranks() const noexcept { return embedder_.ranks(); }  // a reranker: rows are scores
   [[nodiscard]] std::size_t max_tokens() const noexcept { return embedder_.max_tokens(); }  // of a text
 
-  /// The tokens of a text as the model reads it. Raises ErrorCode::usage for no text or one that is too long,
-  /// naming it `name`.
+  /// The tokens of a text as the model reads it. Raises ErrorCode::usage for no text, ErrorCode::limit for one
+  /// that is too long, naming it `name`.
   [[nodiscard]] std::vector<TokenId> tokens(std::string_view text, TextUse use = TextUse::any,
                                             std::string_view name = "the text") const {
     return tokens_.of_text(text, use, truncates_, name);
@@ -101,8 +101,8 @@ class BasicTextEmbedder {
   /// What stands before texts of that use; empty: nothing.
   [[nodiscard]] const std::string& prefix(TextUse use) const noexcept { return tokens_.prefix(use); }
 
-  /// Embeddings of texts. Raises ErrorCode::usage for a text as tokens() does, naming its number from 1 on,
-  /// and for a reranker; ErrorCode::budget or failed when a step ends so.
+  /// Embeddings of texts. Raises for a text what tokens() raises, naming its number from 1 on; ErrorCode::usage
+  /// for a reranker; ErrorCode::budget or failed when a step ends so.
   [[nodiscard]] Rows embed(std::span<const std::string> texts, TextUse use = TextUse::any) {
     return embed_tokens(tokens_of(texts, use));
   }
@@ -143,8 +143,9 @@ class BasicTextEmbedder {
         MICA_CHECK(id < model_->config().n_vocab, usage, "token ", id, " is outside the vocabulary of ",
                    model_->config().n_vocab);
       }
-      MICA_CHECK(!text.empty() && text.size() <= max_tokens(), usage, "a text has ", text.size(),
-                 " tokens; allowed: 1 to ", max_tokens());
+      MICA_CHECK(!text.empty(), usage, "a text has no tokens");
+      MICA_CHECK(text.size() <= max_tokens(), limit, "a text has ", text.size(),
+                 " tokens; allowed: ", max_tokens());
       spans.emplace_back(text.data(), text.size());
       rows.tokens.push_back(text.size());
     }

@@ -47,13 +47,13 @@ class TextTokens {
   [[nodiscard]] std::size_t max_tokens() const noexcept { return max_tokens_; }
 
   /// The tokens of a text as the model reads it. truncate: a long one loses its last tokens. Raises
-  /// ErrorCode::usage for no text or one that is too long, naming it `name`.
+  /// ErrorCode::usage for no text, ErrorCode::limit for one that is too long, naming it `name`.
   [[nodiscard]] std::vector<TokenId> of_text(std::string_view text, TextUse use, bool truncate,
                                              std::string_view name) const {
     return fitted(encoded(text, use), truncate, name);
   }
   /// The same of a query and a document, for a reranker. Where both are too long together, the document loses
-  /// its last tokens; raises ErrorCode::usage where the query alone is too long.
+  /// its last tokens; raises ErrorCode::limit where the query alone is too long.
   [[nodiscard]] std::vector<TokenId> of_pair(std::string_view query, std::string_view document, bool truncate,
                                              std::string_view name) const {
     if (!pair_text_.empty()) return of_filled(query, document, truncate, name);
@@ -65,7 +65,7 @@ class TextTokens {
     auto ids = text::join_pair(vocabulary, first, second).ids;
     if (ids.size() <= max_tokens_ || !truncate) return fitted(std::move(ids), truncate, name);
     const std::size_t surplus = ids.size() - max_tokens_;
-    MICA_CHECK(surplus <= second.size(), usage, "the query has ", first.size(), " tokens; with ", name,
+    MICA_CHECK(surplus <= second.size(), limit, "the query has ", first.size(), " tokens; with ", name,
                " at most ", max_tokens_, " are read");
     return text::join_pair(vocabulary, first, std::span(second).first(second.size() - surplus)).ids;
   }
@@ -85,7 +85,7 @@ class TextTokens {
   [[nodiscard]] std::vector<TokenId> fitted(std::vector<TokenId> ids, bool truncate,
                                             std::string_view name) const {
     MICA_CHECK(!ids.empty(), usage, name, " is empty");
-    MICA_CHECK(truncate || ids.size() <= max_tokens_, usage, name, " is too large: it has ", ids.size(),
+    MICA_CHECK(truncate || ids.size() <= max_tokens_, limit, name, " is too large: it has ", ids.size(),
                " tokens, and ", max_tokens_, " are read at most; shorten it, or let it be truncated");
     if (ids.size() <= max_tokens_) return ids;
     const bool ends = tokenizer_->vocabulary().add_eos();
@@ -105,7 +105,7 @@ class TextTokens {
     std::vector<TokenId> all = tokens(document.size());
     if (all.size() <= max_tokens_ || !truncate) return fitted(std::move(all), truncate, name);
     std::vector<TokenId> best = tokens(0);
-    MICA_CHECK(best.size() <= max_tokens_, usage, "the query has too many tokens: with its template ",
+    MICA_CHECK(best.size() <= max_tokens_, limit, "the query has too many tokens: with its template ",
                best.size(), "; with ", name, " at most ", max_tokens_, " are read");
     std::vector<std::size_t> ends;  // where characters end
     for (std::size_t i = 1; i < document.size(); ++i) {
