@@ -39,17 +39,17 @@ class ByteTokens {
       const auto byte = vocabulary.type(id) == TokenType::byte ? byte_of(vocabulary.text(id)) : std::nullopt;
       if (byte && tokens_[*byte] == no_token) tokens_[*byte] = id;
     }
-    complete_ = std::find(tokens_.begin(), tokens_.end(), no_token) == tokens_.end();
   }
 
   /// The first such token of the byte, or `no_token`.
   [[nodiscard]] TokenId token(char byte) const noexcept { return tokens_[static_cast<unsigned char>(byte)]; }
   /// Whether every byte has one.
-  [[nodiscard]] bool complete() const noexcept { return complete_; }
+  [[nodiscard]] bool complete() const noexcept {
+    return std::find(tokens_.begin(), tokens_.end(), no_token) == tokens_.end();
+  }
 
  private:
   std::array<TokenId, 256> tokens_;
-  bool complete_ = false;
 };
 
 /// Adds the bytes of an ordinary or byte token, with spaces for U+2581.
