@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one main() of all test programs, compiled once. A test case that does not end within five minutes is
+// The one main() of all test programs, compiled once. A test case that does not end within MICA_CASE_SECONDS is
 // named, and the program aborts.
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr unsigned max_seconds = 300;
+constexpr unsigned max_seconds = MICA_CASE_SECONDS;
 std::string message;  // for the case that runs; its bytes do not change while the alarm is set
 
 extern "C" void abort_case(int) {

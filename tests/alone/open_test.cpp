@@ -27,6 +27,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -260,9 +261,10 @@ TEST_CASE("an empty prompt begins with BOS, and with EOS where there is none") {
 
 TEST_CASE("a moved model serves its sessions") {
   const TinyModel tiny(talking());
+  std::optional<Model> second;  // outlives the session
   Model first = open(tiny.bytes(), "tiny.gguf", {.n_ctx = 32});
   auto session = first.session();
-  const Model second = std::move(first);
+  second.emplace(std::move(first));
   const std::vector<TokenId> ids = {0, 5, 9};
   CHECK(session.feed(ids) == model::StepStatus::ok);
   CHECK(session.logits().size() == 258);

@@ -78,6 +78,39 @@ TEST_CASE("a prompt may end with the beginning of a call") {
   CHECK(answers.has("all\nHello>>>now\n{}>>>add-two\n{\"a\":1,\"b\":2}"));
   CHECK_FALSE(answers.has("Hello"));
   CHECK_FALSE(answers.has(">>>now\n{}"));
+  const CallLanguageOptions begun{.prompt = "assistant<|end_header_id|>\n\n>>>"};
+  const std::string call = "now\n{}", text = "all\nHello";
+  CallLanguageOptions options = begun;
+  options.choice = ToolChoice::none;
+  Answers none(format, false, options);
+  CHECK(none.has(text));
+  CHECK_FALSE(none.has(call));
+  CHECK_FALSE(none.has(text + ">>>" + call));
+  options.choice = ToolChoice::required;
+  Answers required(format, false, options);
+  CHECK(required.has(call));
+  CHECK_FALSE(required.has(text));
+  CHECK_FALSE(required.has(text + ">>>" + call));
+  options.text_first = true;
+  Answers later(format, false, options);
+  CHECK(later.has(call));
+  CHECK_FALSE(later.has(text));
+  CHECK(later.has(text + ">>>" + call));
+  options = begun;
+  options.text_first = false;
+  Answers either(format, false, options);
+  CHECK(either.has(call));
+  CHECK(either.has(text));
+  CHECK_FALSE(either.has(text + ">>>" + call));
+}
+
+TEST_CASE("a family without marks of thoughts has none in its answers") {
+  CallFormat format;
+  format.thoughts = {};
+  const std::string call = written(format, "now", Json::object());
+  Answers answers(format, false, {.choice = ToolChoice::required});
+  CHECK(answers.has(call));
+  CHECK_FALSE(answers.has("<think>\nHm.\n</think>\n\n" + call));
 }
 
 TEST_CASE("headers of channels are in any order that models write") {
@@ -222,6 +255,20 @@ TEST_CASE("what cannot be written or read in a notation is refused with its plac
   CHECK(has(refusal(coder, R"([{"name": "f", "parameters": {"minProperties": 1}}])"), "'minProperties'"));
   CHECK(has(refusal(coder, R"([{"name": "f", "parameters": {"additionalProperties": {"type": "integer"}}}])"),
             "'additionalProperties'"));
+  const auto with = [](const std::string& parameters) {
+    return R"([{"name": "f", "parameters": )" + parameters + "}]";
+  };
+  for (const CallFormat& format : {coder, python}) {
+    CHECK(has(refusal(format, with(R"({"enum": [{"a": 1}, {"a": 2}]})")), "'enum' at #/$defs/f"));
+    CHECK(has(refusal(format, with(R"({"not": {"patternProperties": {"^a": {"type": "null"}}}})")),
+              "'not' at #"));
+    CHECK(has(refusal(format, with(R"({"maxProperties": 1})")), "'maxProperties' at #"));
+    const std::string two =
+        R"({"properties": {"a": {}, "b": {}}, "additionalProperties": false, "maxProperties": )";
+    CHECK(has(refusal(format, with(two + "1}")), "'maxProperties' at #/$defs/f"));
+    CHECK(refusal(format, with(two + "2}")).empty());
+    CHECK(has(refusal(format, with(R"({"properties": {"": {}}})")), "'properties' at #/$defs/f"));
+  }
   CHECK(has(refusal(hermes, R"([{"name": "f", "parameters": {"type": "string"}}])"),
             "no object meets #/$defs/f"));
   CHECK(has(refusal(hermes, R"([{"name": "f"}, {"name": "f"}])"), "'f' is there twice"));
@@ -232,6 +279,30 @@ TEST_CASE("what cannot be written or read in a notation is refused with its plac
   CHECK(
       has(refusal(hermes, language_tools, {.choice = ToolChoice::named, .name = "x"}), "'x' must be called"));
   CHECK(refusal(hermes, "[]").empty());
+}
+
+TEST_CASE("names that a notation cannot write are left out where they are not required") {
+  const std::string list = R"([{"name": "now", "parameters": {"patternProperties": {"^ ": {}},
+      "additionalProperties": false}}])";
+  for (const char* const family : {"hermes", "qwen3-coder", "llama-4"}) {
+    const CallFormat format = format_named(family);
+    Answers answers(format, false, {}, list);
+    CHECK(answers.has(written(format, "now", Json::object())));
+    CHECK(answers.has(written(format, "now", {{" a", 1}})) == (format.notation == Notation::json));
+  }
+}
+
+TEST_CASE("parameters may be any schema of an object, with an identifier or without") {
+  const CallFormat format;
+  Answers answers(format, false, {},
+                  R"([{"name": "a", "parameters": true}, {"name": "b", "parameters": {"$id": 5}},
+    {"name": "c", "parameters": {"$id": "#x", "$defs": {"t": {"type": "null"}},
+      "properties": {"x": {"$ref": "#/$defs/t"}}}}, {"name": "d", "parameters": {"enum": [{"x": 1}, 2]}}])");
+  for (const char* const name : {"a", "b"}) CHECK(answers.has(written(format, name, {{"x", 1}})));
+  CHECK(answers.has(written(format, "c", {{"x", nullptr}})));
+  CHECK_FALSE(answers.has(written(format, "c", {{"x", 1}})));
+  CHECK(answers.has(written(format, "d", {{"x", 1}})));
+  CHECK_FALSE(answers.has(written(format, "d", {{"x", 2}})));
 }
 
 TEST_CASE("references within the schema of a tool stay within it") {

@@ -264,7 +264,9 @@ TEST_CASE("text that only looks like a call is text") {
   };
   for (const std::string_view answer :
        {"Use <tool_call> to call.", "<tool_call>\n{\"name\": \"f\", \"x\": 1}\n</tool_call>", "a < b\n\n<",
-        "  x ", "<tool_call>\n{\"name\": \"f\", \"arguments\": \"{}\"}</tool_call>"})
+        "  x ", "<tool_call>\n{\"name\": \"f\", \"arguments\": \"{}\"}</tool_call>",
+        "<tool_call>\n{\"\": 1}\n</tool_call>", "<tool_call>\n{}\n</tool_call>",
+        "<tool_call>\n{\"arguments\": {}}\n</tool_call>", "<tool_call>\n{name: \"f\"}\n</tool_call>"})
     CHECK(text("hermes", answer) == answer);
   CHECK(text("llama-3", "{\"name\": \"Ada\", \"parameters\": {}}") ==
         "{\"name\": \"Ada\", \"parameters\": {}}");
@@ -275,6 +277,26 @@ TEST_CASE("text that only looks like a call is text") {
   CHECK(text("llama-4", "[other(a=1)]") == "[other(a=1)]");
   CHECK(text("gpt-oss", "<|channel|>final<|message|>Plain.") == "Plain.");
   CHECK(text("gpt-oss", "Plain.") == "Plain.");
+  CHECK(text("llama-4", "[get_weather(=1)]") == "[get_weather(=1)]");
+  CHECK(text("gpt-oss", "<|channel|>commentary to=functions.get_weather<|message|>Bonn") == "Bonn");
+  const std::string long_header = "<|channel|>" + std::string(600, 'a') + "<|message|>b";
+  CHECK(text("gpt-oss", long_header) == long_header);
+}
+
+TEST_CASE("members of a call may have the keys of other families, and come in any order") {
+  const std::string arguments = R"({"city": "Bonn"})";
+  const std::vector<Call> wanted = {{"get_weather", arguments}};
+  for (const std::string& members :
+       {R"("name": "get_weather", "parameters": )" + arguments,
+        R"("parameters": )" + arguments + R"(, "name": "get_weather")",
+        R"("type": "function", "id": "x", "name": "get_weather", "arguments": )" + arguments,
+        R"("id": 7, "arguments": )" + arguments + R"(, "type": {"a": [1]}, "name": "get_weather")",
+        R"("name": "get_weather", "arguments": )" + arguments + R"(, "id": "x")"})
+    CHECK(parsed_by("hermes", "<tool_call>\n{" + members + "}\n</tool_call>").calls == wanted);
+  CHECK(parsed_by("llama-3", R"({"name": "get_weather", "arguments": )" + arguments + "}").calls == wanted);
+  CHECK(parsed_by("command-r", "<|START_ACTION|>[{\"name\": \"get_weather\", \"parameters\": " + arguments +
+                                   "}]<|END_ACTION|>")
+            .calls == wanted);
 }
 
 TEST_CASE("without tools nothing is a call, and thoughts are found as before") {
@@ -286,6 +308,9 @@ TEST_CASE("without tools nothing is a call, and thoughts are found as before") {
         "Hm.");
   CHECK(parsed_by("gemma-4", "Hm.\n<channel|>Yes.", "<|turn>model\n<|channel>thought\n").thoughts == "Hm.");
   CHECK(parsed(hermes(), tools, "Yes <think> no.").text == "Yes <think> no.");
+  CHECK(parsed(format_named("gpt-oss"), {},
+               "<|channel|>commentary to=functions.get_weather<|message|>{\"a\": 1}<|call|>")
+            .text == "{\"a\": 1}");
   CHECK(parsed(hermes(), tools, "<think>Hm. </th").thoughts == "Hm. </th");
 }
 

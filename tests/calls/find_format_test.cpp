@@ -19,6 +19,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::test::find_format_test {
@@ -197,6 +198,34 @@ TEST_CASE("a template that cannot be rendered has the format whose marks are in 
   CHECK(find_call_format("{{ raise_exception('no') }}<|tool_call_begin|>").family == "kimi-k2");
   CHECK(find_call_format("List of tools: <|tool_list_start|>{{ messages[0].content }}").family == "lfm2");
   CHECK(find_call_format("<|channel|><|message|><|start|>").has_channels);
+}
+
+TEST_CASE("calls before the text of a message are found, and names without arguments are no calls") {
+  const std::string begin = "{% for m in messages %}<|turn|>",
+                    call =
+                        "{% for c in m.tool_calls or [] %}[CALL]{{ c.function.name }}[ARGS]"
+                        "{{ c.function.arguments|tojson }}{% endfor %}",
+                    text = "{{ m.content or '' }}", end = "<|stop|>{% endfor %}";
+  const auto before = calls::find_template_calls(begin + call + text + end);
+  CHECK(before.writes_calls);
+  CHECK(before.format.call_open == "[CALL]");
+  CHECK(before.format.after_name == "[ARGS]");
+  const auto no_arguments = calls::find_template_calls(
+      begin + text + "{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}" + end);
+  CHECK_FALSE(no_arguments.writes_calls);
+}
+
+TEST_CASE("the marks of thoughts are those in the template") {
+  for (const auto& [open, close] : {std::pair{"<|START_THINKING|>", "<|END_THINKING|>"},
+                                    {"[THINK]", "[/THINK]"},
+                                    {"<seed:think>", "</seed:think>"},
+                                    {"<think>", "</think>"}}) {
+    const CallFormat format = find_call_format(std::string("{{ messages[0].content }}") + open + "x" + close);
+    CHECK(format.thoughts.open == open);
+    CHECK(format.thoughts.close == close);
+    CHECK(format.may_think);
+  }
+  CHECK(find_call_format("{{ messages[0].content }}[THINK]").thoughts.open == "<think>");
 }
 
 TEST_CASE("ids that a template takes only in one length have that length") {

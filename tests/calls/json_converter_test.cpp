@@ -64,12 +64,18 @@ TEST_CASE("keys without quotes and strings between marks become JSON") {
         R"({"city": "a \"b\" \\ <|x", "n": 3, "o": {"k": ["v"]}, "e": ""})");
   CHECK(json_of("{a:<escape>b<escape>}", "<escape>") == R"({"a": "b"})");
   CHECK(json_of("{a:\"plain\"}", "<|\"|>") == R"({"a": "plain"})");
+  CHECK(json_of("{a:'plain',b:''both''}", "''") == R"({"a": "plain", "b": "both"})");
+  CHECK(json_of("{a:<|\"|>b<|\"", "<|\"|>") == R"({"a": "b<|\""})");  // the end of the text
 }
 
 TEST_CASE("what is no JSON becomes JSON all the same") {
   CHECK(json_of("") == "null");
   CHECK(json_of("Bonn") == "\"Bonn\"");
-  CHECK(json_of("01") == "\"01\"");
+  for (const char* const word : {"01", "1e", "1e+", "1E-", "-", "1.", ".5", "1e5x", "1e5.0"})
+    CHECK(json_of(word) == '"' + std::string(word) + '"');
+  for (const char* const number : {"-0.5", "1e5", "1E+5", "10e-20"}) CHECK(json_of(number) == number);
+  CHECK(json_of("]") == "null");
+  CHECK(json_of("}1") == "1");
   CHECK(json_of("{\"a\" 1}") == "{\"a\": 1}");
   CHECK(json_of("{\"a\"}") == "{\"a\": null}");
   CHECK(json_of("{\"a\": , \"b\"}") == "{\"a\": null, \"b\": null}");
@@ -96,6 +102,7 @@ TEST_CASE("nothing is read behind the value") {
   CHECK(converter.is_done());
   converter.put('x', out);
   CHECK(out == "{\"a\": 1}");
+  for (const char* const text : {"1,2", "1]", "1\"a\"", "1{}", "1 2"}) CHECK(json_of(text) == "1");
 }
 
 }  // namespace mica::test::json_converter_test

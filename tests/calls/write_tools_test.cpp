@@ -6,6 +6,7 @@
 
 #include "answers.hpp"
 #include "mica_tools/calls/find_format.hpp"
+#include "mica_tools/calls/known_formats.hpp"
 #include "mica_tools/calls/tools_of_json.hpp"
 #include "mica_tools/chat/message_value.hpp"
 #include "shared.hpp"
@@ -121,6 +122,23 @@ TEST_CASE("a template without tools gets them as text") {
   CHECK(calls::write_tools(conversation(), "", its)[0].content == "Weather?");
 }
 
+TEST_CASE(
+    "tools are described in the notation of the model's calls, to the first message that may have them") {
+  TemplateCalls its;
+  its.format = calls::format_named("qwen3-coder");
+  for (const char* const role : {"system", "developer", "user"}) {
+    const auto messages = calls::write_tools({{"assistant", "Hi"}, {role, "Me"}}, tools, its);
+    REQUIRE(messages.size() == 2);
+    CHECK(messages[1].content.ends_with("Me"));
+    CHECK(messages[1].content.find(tools) != std::string::npos);
+    CHECK(messages[1].content.find("<function=NAME>\n<parameter=PARAMETER>\nVALUE\n") != std::string::npos);
+  }
+  auto without_text = conversation();
+  without_text[1].content.clear();
+  const auto messages = calls::write_tools(without_text, "", its);
+  CHECK(messages[1].content.starts_with("<tool_call>\n<function=get_weather>"));
+}
+
 TEST_CASE("arguments have the form that a template takes") {
   const std::string
       head =
@@ -152,6 +170,9 @@ TEST_CASE("text and calls are two messages where a template does not write both"
   CHECK(messages[1].calls.empty());
   CHECK(messages[2].content.empty());
   CHECK(messages[2].calls.size() == 1);
+  auto alone = conversation();
+  alone[1].content.clear();
+  CHECK(calls::write_tools(alone, "", its).size() == 3);
 }
 
 TEST_CASE("ids have the length that a template takes, and stay different") {
@@ -162,6 +183,11 @@ TEST_CASE("ids have the length that a template takes, and stay different") {
   CHECK(messages[1].calls[0].id == "allabc123");
   CHECK(messages[2].call_id == messages[1].calls[0].id);
   CHECK(calls::detail::fitted_id("x-7", 4) == "00x7");
+  CHECK(calls::detail::fitted_id("[A{b~\u00E9Z", 4) == "0AbZ");
+  CHECK(calls::write_tools({{"user", "Hi"}}, "", its)[0].call_id.empty());
+  auto same = conversation();
+  same[1].calls[0].id = same[2].call_id = "abcdefghi";
+  CHECK(calls::write_tools(same, "", its)[2].call_id == "abcdefghi");
 }
 
 }  // namespace mica::test::write_tools_test

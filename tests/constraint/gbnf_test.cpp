@@ -172,6 +172,7 @@ TEST_CASE("rules end with their line, unless a group or an alternative is open")
   CHECK(Accepted("root ::= x*+?\nx ::= | \"y\" |")("yy"));
   CHECK(Accepted("root ::= ()")(""));
   CHECK(Accepted("start ::= \"a\"\n", {.root = "start"})("a"));
+  CHECK(Accepted("Root-Z\t::=\t\"a\"\t\"b\"", {.root = "Root-Z"})("ab"));
   refuses("root ::= \"a\"\n\"b\"", "usage",
           "line 2, column 1 of the grammar: found '\"'; allowed is the name of a rule");
 }
@@ -213,7 +214,11 @@ TEST_CASE("tokens are the bytes that the vocabulary has for them") {
   refuses("root ::= !<think>", "unsupported", "write !<token>* or !<token>+", options);
   refuses("root ::= <think>", "unsupported", "the vocabulary is not known here");
   refuses("root ::= <[8]>", "usage", "the token <[8]>; the vocabulary has no such token", options);
-  refuses("root ::= <think", "usage", "a token without >", options);
+  for (const char* const grammar :
+       {"root ::= <think", "root ::= <think\n>", "root ::= <", "root ::= !<[7]\r>*"})
+    refuses(grammar, "usage", "a token without >", options);
+  for (const char* const grammar : {"root ::= <[7>", "root ::= <7]>", "root ::= <[7]]>"})
+    refuses(grammar, "usage", "the vocabulary has no such token", options);
   refuses("root ::= ! \"a\"", "usage", "allowed is a token in < >", options);
 }
 
@@ -240,12 +245,15 @@ TEST_CASE("rules that begin with each other are refused with their names") {
 TEST_CASE("a grammar with a mistake is refused with line, column and what is allowed") {
   refuses("root ::= a\n", "usage",
           "line 1, column 10 of the grammar: found the rule 'a', which is not defined");
+  for (const char* const others : {"a b c d", "d c b a", "c a d b"})
+    refuses("root ::= x " + std::string(others), "usage", "column 10 of the grammar: found the rule 'x'");
   refuses("root ::= \"a\nb\" %", "usage", "line 2, column 4 of the grammar: found '%'");
   refuses("root = \"a\"", "usage", "allowed is ::=");
   refuses("root ::= \"a", "usage", "found the end; allowed is a quote at the end of a text");
   refuses("root ::= [a", "usage", "allowed is ] at the end of a set");
   refuses("root ::= (\"a\"", "usage", "allowed is ) at the end of a group");
-  refuses("root ::= \"\\q\"", "usage", "after a backslash");
+  for (const char* const grammar : {"root ::= \"\\q\"", "root ::= \"\\", "root ::= [\\"})
+    refuses(grammar, "usage", "after a backslash");
   refuses("root ::= \"\\x4\"", "usage", "allowed is 2 hexadecimal digits");
   refuses("root ::= \"\\uD83D\"", "usage", "which is no character");
   refuses("root ::= [b-a]", "usage", "a range whose end is before its beginning");

@@ -200,7 +200,8 @@ TEST_CASE("places that count characters have the right tokens at every count") {
   }
   vocabulary.texts.insert(vocabulary.texts.end(), {"\"", "\\", "a\\", "\xA9",
                                                    "\xA9"
-                                                   "a\""});
+                                                   "a\"",
+                                                   "\u2028", "a\u2029", "\x7F"});
   for (const std::string_view counts : {"{0,40}", "{31,33}", "{32}", "{40,}", "{1,5}"}) {
     const std::string pattern = "[^\"\\\\\\x00-\\x1f]" + std::string(counts) + "\"";
     Language reference = of_regex(pattern);
@@ -244,6 +245,7 @@ TEST_CASE("tokens without bytes, of more bytes than a trie has, and of no vocabu
   TokenMask mask;
   REQUIRE(grammar.allowed(mask));
   CHECK(mask.count() == 3);  // "a" and the two ends
+  CHECK_FALSE(mask.contains(1000));
   CHECK_FALSE(grammar.advance(TokenId{0}));
   CHECK_FALSE(grammar.advance(TokenId{1}));
   CHECK_FALSE(grammar.advance(TokenId{1000}));
@@ -320,6 +322,7 @@ TEST_CASE("a limit makes masks unknown, with a sentence, and keeps them so") {
   CHECK_FALSE(states.allowed(mask));
   CHECK(states.why().find("allowed are 20000") != std::string::npos);
   CHECK_FALSE(states.advance(TokenId{0}));
+  CHECK_FALSE(states.advance("a"));
   std::array<TokenId, 4> tokens{};
   CHECK(states.forced(tokens) == 0);
   Grammar work(vocabulary.trie(), of_regex("a{1000}"), {.limits = {.max_new_states = 3}});

@@ -56,6 +56,11 @@ TEST_CASE("a language behind a mark begins where the mark is first") {
   CHECK_FALSE(has("12"));
   CHECK_FALSE(has("a</think>b</think>12"));
   CHECK_FALSE(has("\x80</think>12"));
+  Language other = regex_language("[0-9]+");
+  put_behind(other, "</think>");
+  Recognizer of_text(other);
+  CHECK(accepts(of_text, "Hm </think> 12"));
+  CHECK_FALSE(accepts(of_text, "two\xFF\x31; 3"));
 }
 
 TEST_CASE("a random pattern matches the texts that a slow matcher finds") {
@@ -114,7 +119,11 @@ TEST_CASE("literals, the point and escapes are ECMA's") {
   CHECK(matches("", ""));
   CHECK_FALSE(matches("", "a"));
   CHECK(finds("", "anything"));
-  CHECK_FALSE(matches("\\uD800", "\xED\xA0\x80"));  // no text has it
+  for (const std::string_view half : {"\\uD800", "\\uD83D\\u0041", "\\uD83D\\uFFFF", "\\uD83Dx"})
+    for (const std::string_view text : {"\xED\xA0\x80", "A", "\uFFFD", "x", "\uFFFF"})
+      CHECK_FALSE(finds(half, text));  // no text has half of a pair
+  CHECK(matches("\\\u00E9\\\U0001F600", "\u00E9\U0001F600"));
+  CHECK(matches("a{2,x}b{,3}c{1", "a{2,x}b{,3}c{1"));
   CHECK(matches("\u65E5\u672C", "\u65E5\u672C"));
 }
 
@@ -164,6 +173,24 @@ TEST_CASE("a search finds a match anywhere, and anchors bind it") {
   CHECK_FALSE(finds("$a", "a"));
   CHECK(finds("x*^a", "a"));
   CHECK(finds("^^a$$", "a"));
+  const auto only = [](std::string_view pattern, const std::vector<std::string_view>& good,
+                       const std::vector<std::string_view>& bad) {
+    CAPTURE(pattern);
+    for (const std::string_view text : good) {
+      CAPTURE(text);
+      CHECK(finds(pattern, text));
+    }
+    for (const std::string_view text : bad) {
+      CAPTURE(text);
+      CHECK_FALSE(finds(pattern, text));
+    }
+  };
+  only("^x(^a|b)?c$", {"xc", "xbc"}, {"xac", "c", "ac"});
+  only("^(^a|b){2,3}c$", {"abc", "abbc", "bbc", "bbbc"}, {"ac", "bc", "aac", "babc", "bbbbc"});
+  only("^a(b$|c){2}", {"acb", "acc", "accx"}, {"ab", "abb", "acbx", "abc"});
+  only("^((^a|b){2,3})*c$", {"c", "abc", "bbc", "abbbbc", "bbbbc"}, {"ac", "bc", "aac", "bbac"});
+  only("^((^|b){2,3})*c$", {"c", "bc", "bbc", "bbbbc"}, {"ac", "b", "bca"});
+  only("^((^a|b){0,3}d)*c$", {"c", "dc", "adc", "abdbdc"}, {"dadc", "ac", "abbbdc"});
 }
 
 TEST_CASE("lookaheads restrict what follows them") {
@@ -181,6 +208,9 @@ TEST_CASE("lookaheads restrict what follows them") {
   CHECK_FALSE(finds("^((?!-)[a-z-]{1,63}\\.)+[a-z]+$", "ab.-d.com"));
   CHECK(finds("^(?:(?!--).)*$", "a-b-c"));
   CHECK_FALSE(finds("^(?:(?!--).)*$", "a-b--c"));
+  for (const std::string_view text : {"", "b", "ab", "bab", "abb"}) CHECK(finds("^(?:(?=ab|b).)*$", text));
+  for (const std::string_view text : {"a", "aab", "ba", "abc"}) CHECK_FALSE(finds("^(?:(?=ab|b).)*$", text));
+  CHECK(finds("(?:(?!--).)*", "--"));  // no characters match
 }
 
 TEST_CASE("a search within another encoding stays within it") {
@@ -251,24 +281,33 @@ TEST_CASE("what is not supported is refused by name, with its place and a remedy
   refuses("(?i)a", "unsupported", "the group '(?i' at byte 0");
   refuses("(?P<n>a)", "unsupported", "known are (?:");
   refuses("\\012", "unsupported", "an octal escape at byte 0: write \\xHH");
-  refuses("x(?:a(?!b))*c", "unsupported", "a lookahead in the repetition at byte 1");
+  refuses("\\p", "unsupported", "the property ''");
+  refuses("\\p{Any", "unsupported", "the property '{Any'");
+  refuses("\\pAny", "unsupported", "the property");
+  for (const std::string_view pattern :
+       {"x(?:a(?!b))*c", "^(?:(?!abc)..)*$", "^(?:(?!abc)a{1,2})*$", "^(?:(?!ab)^.)*$", "(?:(?!ab).)*^"})
+    refuses(pattern, "unsupported", "a lookahead in the repetition at byte");
 }
 
 TEST_CASE("what is no pattern is refused with its place and a remedy") {
-  for (const std::string_view pattern : {"*a", "a**", "a{1}{2}", "^*", "a|+", "(?=a)*", "(?:?)", "{2}"})
+  for (const std::string_view pattern :
+       {"*a", "a**", "a{1}{2}", "^*", "a|+", "(?=a)*", "(?:?)", "{2}", "a$+", "(?!a)?"})
     refuses(pattern, "usage", "a quantifier");
   refuses("(a", "usage", "a ( without ) at byte 0");
   refuses("a)b", "usage", "a ) without ( at byte 1");
-  refuses("[a", "usage", "a [ without ] at byte 0");
+  for (const std::string_view pattern : {"[a", "[", "[^", "[a-", "[a-z"})
+    refuses(pattern, "usage", "a [ without ] at byte 0");
   refuses("[z-a]", "usage", "a range whose end is before its beginning at byte 1");
   refuses("a{3,2}", "usage", "m < n");
   refuses("\\", "usage", "a backslash at its end");
   refuses("\\xZ1", "usage", "write \\xHH");
-  refuses("\\u12", "usage", "\\u without a code point");
-  refuses("\\u{110000}", "usage", "\\u without a code point");
+  for (const std::string_view pattern :
+       {"\\u12", "\\u{110000}", "\\u{1100000}", "\\u{}", "\\u{41", "\\u{4g}", "\\uD83D\\uZZZZ"})
+    refuses(pattern, "usage", "\\u without a code point");
   refuses("\\A", "usage", "the unknown escape \\A at byte 0");
-  refuses("\\c1", "usage", "\\c without a letter");
-  refuses("(?<n", "usage", "write (?<name>...)");
+  for (const std::string_view pattern : {"\\c1", "\\c_", "\\c-", "\\c"})
+    refuses(pattern, "usage", "\\c without a letter");
+  for (const std::string_view pattern : {"(?<n", "(?<>a)"}) refuses(pattern, "usage", "write (?<name>...)");
   refuses("a\xFF", "usage", "bytes that are not UTF-8 at byte 1");
   refuses("[\xC3]", "usage", "bytes that are not UTF-8 at byte 1");
 }

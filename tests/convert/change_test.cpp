@@ -54,6 +54,18 @@ TEST_CASE("value heads go round the key heads instead of standing behind their o
   for (const std::uint32_t i : {12u, 13u, 16u, 17u, 14u, 15u, 18u, 19u}) wanted.push_back(i);
   CHECK(order(Order::qkv_value_heads, 20) == wanted);
   CHECK_THROWS_AS(order(Order::qkv_value_heads, 21), Error);
+  for (const std::uint64_t n : {0U, 6U})
+    CHECK_THROWS_WITH_AS(order(Order::value_heads, n), doctest::Contains("a multiple of 4"), Error);
+}
+
+TEST_CASE("learned positions begin behind the row of the padding, if there is one") {
+  const auto positions = [](const Json& json, std::uint64_t n) {
+    return convert::indices(Order::behind_padding, n, Config(json, "config.json"), {}, "w");
+  };
+  CHECK(positions({{"pad_token_id", 1}}, 5) == Indices{2, 3, 4});
+  CHECK(positions(Json::object(), 3) == Indices{0, 1, 2});
+  CHECK_THROWS_WITH_AS((void)positions({{"pad_token_id", 1}}, 2), "w: 2 rows or columns; needed: more than 2",
+                       Error);
 }
 
 TEST_CASE("groups of q, k, v and z are sorted by what they are, and nothing is lost") {

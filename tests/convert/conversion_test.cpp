@@ -101,26 +101,41 @@ TEST_CASE("eight-bit floats are multiplied by the scales beside them") {
   folder.tensors[name + "_scale_inv"] = stored<float>("F32", {8, 1}, {0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(values()[63] == 7.0F);
   CHECK(values()[8] == 1.0F);
+  folder.tensors[name + "_scale_inv"] = stored<float>("F32", {8}, {0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(values()[63] == 7.0F);
+  folder.tensors[name + "_scale_inv"] = stored<float>("F32", {}, {0.5F});
+  CHECK(values() == std::vector<float>(64, 0.5F));
   folder.tensors[name + "_scale_inv"] = stored<float>("F32", {3, 1}, {0, 1, 2});
   CHECK(mentions(refused(folder), "does not scale"));
+  folder.tensors.erase(name + "_scale_inv");
+  folder.tensors[name + "_scale"] = stored<float>("F32", {1}, {2.0F});
+  CHECK(values() == std::vector<float>(64, 2.0F));
 }
 
 TEST_CASE("blocks of 128 by 128 have a scale each, the last ones being smaller") {
-  SmallLlama folder;
-  folder.config["intermediate_size"] = 200;
-  for (const std::string layer : {"model.layers.0.mlp.", "model.layers.1.mlp."}) {
-    folder.tensors[layer + "gate_proj.weight"] = numbered("BF16", {200, 8});
-    folder.tensors[layer + "up_proj.weight"] = numbered("BF16", {200, 8});
-    folder.tensors[layer + "down_proj.weight"] = numbered("BF16", {8, 200});
-  }
-  const std::string name = "model.layers.0.mlp.down_proj.weight";
-  folder.tensors[name] = stored("F8_E4M3", {8, 200}, std::vector<std::uint8_t>(1600, 0x38));
-  folder.tensors[name + "_scale_inv"] = stored<float>("F32", {1, 2}, {2.0F, 3.0F});
-  const gguf::Document out = converted(folder, {.format = format::F32::id});
-  const auto values = decoded(out, out.tensor("blk.0.ffn_down.weight"));
-  CHECK(values[127] == 2.0F);
-  CHECK(values[128] == 3.0F);
-  CHECK(values[1599] == 3.0F);
+  const auto values = [](std::uint64_t width, const std::vector<float>& scales) {
+    SmallLlama folder;
+    folder.config["intermediate_size"] = width;
+    for (const std::string layer : {"model.layers.0.mlp.", "model.layers.1.mlp."}) {
+      folder.tensors[layer + "gate_proj.weight"] = numbered("BF16", {width, 8});
+      folder.tensors[layer + "up_proj.weight"] = numbered("BF16", {width, 8});
+      folder.tensors[layer + "down_proj.weight"] = numbered("BF16", {8, width});
+    }
+    const std::string name = "model.layers.0.mlp.down_proj.weight";
+    folder.tensors[name] = stored("F8_E4M3", {8, width}, std::vector<std::uint8_t>(8 * width, 0x38));
+    folder.tensors[name + "_scale_inv"] = stored<float>("F32", {1, scales.size()}, scales);
+    const gguf::Document out = converted(folder, {.format = format::F32::id});
+    return decoded(out, out.tensor("blk.0.ffn_down.weight"));
+  };
+  const auto two = values(200, {2.0F, 3.0F});
+  CHECK(two[127] == 2.0F);
+  CHECK(two[128] == 3.0F);
+  CHECK(two[1599] == 3.0F);
+  const auto three = values(260, {2.0F, 3.0F, 4.0F});
+  CHECK(three[127] == 2.0F);
+  CHECK(three[255] == 3.0F);
+  CHECK(three[256] == 4.0F);
+  CHECK(three[260] == 2.0F);
 }
 
 TEST_CASE("an unknown model is refused before its weights are looked at, with the known ones") {
@@ -141,6 +156,9 @@ TEST_CASE("a tensor without a place is refused by name, towers of other senses a
   CHECK(error.code() == ErrorCode::unsupported);
   CHECK(mentions(error, "'model.layers.0.self_attn.gate.weight'", "[8]"));
   folder.tensors.erase("model.layers.0.self_attn.gate.weight");
+  folder.tensors["model.layers.0..mlp.up_proj.weight"] = numbered("BF16", {12, 8});
+  CHECK(mentions(refused(folder), "'model.layers.0..mlp.up_proj.weight'", "no place"));
+  folder.tensors.erase("model.layers.0..mlp.up_proj.weight");
   folder.tensors["vision_tower.patch.weight"] = numbered("BF16", {8});
   folder.tensors["model.layers.2.input_layernorm.weight"] = numbered("BF16", {8});  // beyond the last
   CHECK(Conversion::open(folder.write()).skipped() ==
@@ -169,6 +187,12 @@ TEST_CASE("shapes that contradict the config are refused with both") {
   folder.tensors["model.norm.weight"] = numbered("BF16", {8, 1});
   CHECK(mentions(refused(folder), "'model.norm.weight' of shape [8, 1]"));
   refill(folder);
+  folder.tensors["model.layers.1.self_attn.q_proj.weight"] = numbered("BF16", {8});
+  CHECK(mentions(refused(folder), "model.layers.1.self_attn.q_proj.weight' of shape [8];", "[8, 8]"));
+  refill(folder);
+  folder.config["num_attention_heads"] = 16;  // more than numbers of a row: heads of one
+  CHECK(mentions(refused(folder), "of shape [8, 8]; config.json makes it [16, 8]"));
+  refill(folder);
   folder.config["num_attention_heads"] = 3;
   CHECK(refused(folder).code() == ErrorCode::file);
 }
@@ -178,27 +202,62 @@ TEST_CASE("a layer without tensors and a folder without an embedding are incompl
   folder.config["num_hidden_layers"] = 3;
   CHECK(mentions(refused(folder), "no tensor of layer 2"));
   refill(folder);
+  folder.tensors["model.embed_tokens.weight"] = numbered("BF16", {12});
+  CHECK(mentions(refused(folder), "no tensor 'model.embed_tokens.weight'"));
   folder.tensors.erase("model.embed_tokens.weight");
-  CHECK(mentions(refused(folder), "embed_tokens"));
+  CHECK(mentions(refused(folder), "no tensor 'model.embed_tokens.weight'"));
 }
 
-TEST_CASE("experts are stacked in their order, and a missing one is named") {
-  SmallLlama folder;
-  folder.config.update(
-      json{{"model_type", "mixtral"}, {"num_local_experts", 11}, {"num_experts_per_tok", 2}});
-  for (const int layer : {0, 1}) {
-    const std::string mlp = "model.layers." + std::to_string(layer) + ".";
-    for (const char* name : {"gate_proj", "up_proj", "down_proj"})
-      folder.tensors.erase(mlp + "mlp." + name + ".weight");
-    folder.tensors[mlp + "block_sparse_moe.gate.weight"] = numbered("BF16", {11, 8});
-    for (int e = 0; e < 11; ++e) {
-      const std::string expert = mlp + "block_sparse_moe.experts." + std::to_string(e);
-      folder.tensors[expert + ".w1.weight"] =
-          stored("F32", {12, 8}, std::vector<float>(96, static_cast<float>(e)));
-      folder.tensors[expert + ".w2.weight"] = numbered("BF16", {8, 12});
-      folder.tensors[expert + ".w3.weight"] = numbered("BF16", {12, 8});
+TEST_CASE("the usual type of a checkpoint is that of most of its bytes") {
+  const auto usual = [](const StoredTensors& tensors) {
+    const TemporaryFolder folder;
+    write_safetensors(folder.path("model.safetensors"), tensors);
+    return convert::usual_format(convert::Checkpoint::open(folder.path("")));
+  };
+  const StoredTensor eight_bits{"F8_E5M2", {8}, std::string(8, '\0')},
+      doubles{"F64", {8}, std::string(64, '\0')};
+  CHECK(usual({{"a", numbered("F16", {3})}, {"b", numbered("F32", {1})}}) == format::F16::id);
+  CHECK(usual({{"a", numbered("F16", {3})}, {"b", eight_bits}}) == format::BF16::id);
+  CHECK(usual({{"a", numbered("BF16", {8})}, {"b", doubles}}) == format::F32::id);
+  CHECK(usual({{"a", {"I32", {2}, std::string(8, '\0')}}}) == format::F32::id);
+}
+
+TEST_CASE("a model has the name of its folder") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path("models/small"));
+  CHECK(convert::detail::folder_name(folder.path("models/small")) == "small");
+  CHECK(convert::detail::folder_name(folder.path("models/small/")) == "small");
+  CHECK(convert::detail::folder_name(folder.path("models/small/.")) == "small");
+  CHECK(convert::detail::folder_name(folder.path("models/small/later/")) == "later");
+  CHECK(convert::detail::folder_name("/") == "model");
+}
+
+namespace {
+
+/// A Mixtral of eleven experts; the first matrix of each has its number everywhere.
+struct ElevenExperts : SmallLlama {
+  ElevenExperts() {
+    config.update(json{{"model_type", "mixtral"}, {"num_local_experts", 11}, {"num_experts_per_tok", 2}});
+    for (const int layer : {0, 1}) {
+      const std::string mlp = "model.layers." + std::to_string(layer) + ".";
+      for (const char* name : {"gate_proj", "up_proj", "down_proj"})
+        tensors.erase(mlp + "mlp." + name + ".weight");
+      tensors[mlp + "block_sparse_moe.gate.weight"] = numbered("BF16", {11, 8});
+      for (int e = 0; e < 11; ++e) {
+        const std::string expert = mlp + "block_sparse_moe.experts." + std::to_string(e);
+        tensors[expert + ".w1.weight"] =
+            stored("F32", {12, 8}, std::vector<float>(96, static_cast<float>(e)));
+        tensors[expert + ".w2.weight"] = numbered("BF16", {8, 12});
+        tensors[expert + ".w3.weight"] = numbered("BF16", {12, 8});
+      }
     }
   }
+};
+
+}  // namespace
+
+TEST_CASE("experts are stacked in their order, and a missing one is named") {
+  ElevenExperts folder;
   const gguf::Document out = converted(folder);
   CHECK(out.tensor("blk.0.ffn_gate_exps.weight").shape() == "8 x 12 x 11");
   CHECK(out.tensor("blk.0.ffn_gate_inp.weight").format.name == "F32");
@@ -208,6 +267,24 @@ TEST_CASE("experts are stacked in their order, and a missing one is named") {
   CHECK(mentions(refused(folder), "number 4, is missing"));
   folder.tensors.erase("model.layers.1.block_sparse_moe.experts.10.w1.weight");
   CHECK(refused(folder).code() == ErrorCode::file);
+}
+
+TEST_CASE("experts have types of their own, and only those of eight bits have scales") {
+  ElevenExperts folder;
+  const std::string experts = "model.layers.0.block_sparse_moe.experts.";
+  for (const char* e : {"0", "7"}) {
+    folder.tensors[experts + e + ".w1.weight"] =
+        stored("F8_E4M3", {12, 8}, std::vector<std::uint8_t>(96, 0x38));  // 1
+    folder.tensors[experts + e + ".w1.weight_scale"] = stored<float>("F32", {1}, {0.25F});
+  }
+  const gguf::Document out = converted(folder, {.format = format::F32::id});
+  const auto values = decoded(out, out.tensor("blk.0.ffn_gate_exps.weight"));
+  for (std::size_t e = 0; e < 11; ++e)
+    CHECK(values[e * 96] == (e == 0 || e == 7 ? 0.25F : static_cast<float>(e)));
+  folder.tensors[experts + "5.w1.weight"] = stored("U8", {12, 8}, std::vector<std::uint8_t>(96, 1));
+  const Error error = refused(folder);
+  CHECK(error.code() == ErrorCode::unsupported);
+  CHECK(mentions(error, "experts.5.w1.weight", "is U8, which is no type of weights"));
 }
 
 TEST_CASE("a checkpoint of another method of quantisation is refused by that method") {

@@ -127,6 +127,34 @@ TEST_CASE("letter case and accents are as the normaliser says") {
   CHECK(options(false, true) == std::pair(false, true));
 }
 
+TEST_CASE("a step may be the only one of a sequence") {
+  const TemporaryFolder folder;
+  json tokenizer = bert();
+  tokenizer["normalizer"] = {{"type", "Sequence"}, {"normalizers", {tokenizer["normalizer"]}}};
+  tokenizer["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {tokenizer["pre_tokenizer"]}}};
+  write_text(folder.path("tokenizer.json"), tokenizer.dump());
+  CHECK(read(folder, 6).lower_case == true);
+  tokenizer["normalizer"]["normalizers"].push_back({{"type", "NFC"}});
+  CHECK(mentions(refused(tokenizer), "not BertNormalizer"));
+  tokenizer["normalizer"]["normalizers"] = 5;
+  CHECK(mentions(refused(tokenizer), "not BertNormalizer"));
+}
+
+TEST_CASE("a WordPiece says what it does otherwise, and rows without a token stay so") {
+  const TemporaryFolder folder;
+  json tokenizer = bert();
+  tokenizer["model"]["max_input_chars_per_word"] = 50;
+  tokenizer["model"]["vocab"]["##able"] = 6;
+  write_text(folder.path("tokenizer.json"), tokenizer.dump());
+  const VocabularyData v = read(folder, 7);
+  REQUIRE(v.notes.size() == 2);
+  CHECK(v.notes[0].find("more than 100 characters") != std::string::npos);
+  CHECK(v.notes[0].ends_with("more than 50"));
+  CHECK(v.tokens[5].text == "[PAD5]");
+  CHECK(v.tokens[5].type == TokenType::unused);
+  CHECK(v.tokens[6].text == "able");
+}
+
 TEST_CASE("a WordPiece with other steps than BERT's is refused") {
   const auto with = [](const char* key, const json& value) {
     json tokenizer = bert();
@@ -154,6 +182,31 @@ TEST_CASE("vocab.txt alone is a vocabulary, with the settings beside it") {
   CHECK(mentions(refusal([&] { return read(folder, 6); }), "'tokenize_chinese_chars'"));
 }
 
+TEST_CASE("the special tokens of vocab.txt have BERT's names, or those of the settings") {
+  const TemporaryFolder folder;
+  write_text(folder.path("vocab.txt"), "[PAD]\n[UNK]\n<cls>\n[SEP]\nun\n##able\n");
+  const auto with = [&](const char* settings) {
+    write_text(folder.path("tokenizer_config.json"), settings);
+    return read(folder, 6);
+  };
+  CHECK(with("{}").tokens[2].text == "\u2581<cls>");
+  CHECK(with("{}").tokens[3].type == TokenType::control);
+  for (const char* const settings : {R"({"cls_token": "<cls>"})", R"({"cls_token": {"content": "<cls>"}})",
+                                     R"({"cls_token": "<cls>", "sep_token": 5})"}) {
+    CAPTURE(settings);
+    const VocabularyData v = with(settings);
+    CHECK(v.tokens[2].text == "<cls>");
+    CHECK(v.tokens[2].type == TokenType::control);
+    CHECK(v.tokens[3].type == TokenType::control);
+    CHECK(v.classifier == 2);
+  }
+  const VocabularyData added = with(R"({"added_tokens_decoder": {"4": {"content": "un", "special": true}}})");
+  CHECK(added.tokens[4].type == TokenType::control);
+  CHECK(with(R"({"added_tokens_decoder": [{"id": 4, "content": "un"}]})").tokens[4].type ==
+        TokenType::normal);
+  CHECK(read(folder, 4).tokens.size() == 4);
+}
+
 TEST_CASE("a Unigram vocabulary has scores, its charsmap and what stands around texts") {
   const TemporaryFolder folder;
   write_text(folder.path("tokenizer.json"), xlm_roberta().dump());
@@ -173,10 +226,78 @@ TEST_CASE("a Unigram vocabulary has scores, its charsmap and what stands around 
   CHECK(text::AnyTokenizer(read_back).encode(" a ") == std::vector<TokenId>{0, 4, 5, 2});
 }
 
+TEST_CASE("the steps of a Unigram say what happens to spaces") {
+  struct Row {
+    std::string steps;
+    bool prefix, removes;
+  };
+  const Row rows[] = {
+      {R"({"normalizer": null, "pre_tokenizer": null})", false, false},
+      {R"({"normalizer": {"type": "Strip"}, "pre_tokenizer": null})", false, false},
+      {R"({"normalizer": {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+           "pre_tokenizer": {"type": "Metaspace"}})",
+       true, true},
+      {R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled"},
+             {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}]},
+           "pre_tokenizer": {"type": "Metaspace", "add_prefix_space": false}})",
+       false, true},
+      {R"({"pre_tokenizer": {"type": "WhitespaceSplit"}})", false, true},
+      {R"({"pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "always"}})", true, false},
+      {R"({"pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "never"}})", false, false},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.steps);
+    const TemporaryFolder folder;
+    json tokenizer = xlm_roberta();
+    tokenizer.update(json::parse(row.steps));
+    write_text(folder.path("tokenizer.json"), tokenizer.dump());
+    const VocabularyData v = read(folder, 6);
+    CHECK(v.add_space_prefix == row.prefix);
+    CHECK(v.remove_extra_spaces == row.removes);
+  }
+}
+
+TEST_CASE("a Unigram has byte tokens if it falls back to bytes, and as many tokens as rows") {
+  const TemporaryFolder folder;
+  json tokenizer = xlm_roberta();
+  for (const char* const text : {"<0x0A>", "<0x0A", "<0y0A>", "<0x0AB"})
+    tokenizer["model"]["vocab"].push_back(json::array({text, -5.0}));
+  const auto with = [&](std::uint64_t n_vocab) {
+    write_text(folder.path("tokenizer.json"), tokenizer.dump());
+    return read(folder, n_vocab);
+  };
+  CHECK(with(10).tokens[6].type == TokenType::normal);
+  tokenizer["model"]["byte_fallback"] = true;
+  CHECK(with(10).tokens[6].type == TokenType::byte);
+  for (const std::size_t id : {7U, 8U, 9U}) CHECK(with(10).tokens[id].type == TokenType::normal);
+  const VocabularyData small = with(9);
+  CHECK(small.tokens.size() == 9);
+  CHECK(small.notes ==
+        std::vector<std::string>{"tokens from 9 on are left out: the embedding has no more rows"});
+  tokenizer["model"]["unk_id"] = 9;
+  CHECK_FALSE(with(9).unknown);
+  CHECK(with(10).unknown == 9);
+  for (const char* const none : {"null", "-1", "\"<unk>\""}) {
+    tokenizer["model"]["unk_id"] = json::parse(none);
+    CHECK_FALSE(with(10).unknown);
+  }
+}
+
 TEST_CASE("a Unigram that is damaged or has other steps than SentencePiece's is refused") {
   json tokenizer = xlm_roberta();
   tokenizer["normalizer"] = {{"type", "NFKC"}};
   CHECK(mentions(refused(tokenizer), "'NFKC'"));
+  for (const char* const step : {R"({"type": "Replace", "pattern": {"Regex": " +"}, "content": " "})",
+                                 R"({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "_"})",
+                                 R"({"type": "Replace", "pattern": {"String": "``"}, "content": "\""})",
+                                 R"({"type": "Replace", "content": " "})"}) {
+    tokenizer["normalizer"] = json::parse(step);
+    CHECK(mentions(refused(tokenizer), "'Replace'"));
+  }
+  for (const char* const step : {R"({"type": "Sequence"})", R"({"type": "Sequence", "normalizers": 5})"}) {
+    tokenizer["normalizer"] = json::parse(step);
+    CHECK(mentions(refused(tokenizer), "'Sequence'"));
+  }
   tokenizer = xlm_roberta();
   tokenizer["pre_tokenizer"] = {{"type", "Digits"}};
   CHECK(mentions(refused(tokenizer), "'Digits'"));

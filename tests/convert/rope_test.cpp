@@ -42,6 +42,34 @@ TEST_CASE("layers with windows have a base of their own") {
   CHECK(rope_of(now).window_base == 1e4);
   CHECK(rope_of(now).base == 1e6);
   CHECK(rope_of(now).partial == 0.5);
+  const Config full(Json{{"rope_parameters", {{"full_attention", {{"rope_theta", 1e6}}}}}}, "c");
+  CHECK(rope_of(full).base == 1e6);
+  CHECK_FALSE(rope_of(full).window_base);
+}
+
+TEST_CASE("a scaling has the type that its config names, old names among them, or none") {
+  const auto type = [](const Json& scaling) {
+    const Config config(Json{{"rope_scaling", scaling}}, "c");
+    return rope_of(config).type;
+  };
+  CHECK(type({{"rope_type", "yarn"}, {"type", "linear"}}) == "yarn");
+  CHECK(type({{"type", "su"}}) == "longrope");  // Phi-3's name before it was one of all models
+  CHECK(type({{"type", "mrope"}}) == "default");
+  CHECK(type({{"factor", 2.0}}) == "default");
+  CHECK(rope_of(Config(Json::object(), "c")).type == "default");
+}
+
+TEST_CASE("the context before a scaling is in it or beside it") {
+  const Config inside(Json{{"original_max_position_embeddings", 7},
+                           {"rope_scaling", {{"original_max_position_embeddings", 4096}}}},
+                      "c");
+  const Config beside(Json{{"original_max_position_embeddings", 4096}, {"rope_scaling", {{"type", "su"}}}},
+                      "c");
+  CHECK(convert::original_context(inside, rope_of(inside)) == 4096);
+  CHECK(convert::original_context(beside, rope_of(beside)) == 4096);
+  const Config nowhere(Json{{"rope_scaling", {{"type", "su"}}}}, "c");
+  CHECK_THROWS_WITH_AS((void)convert::original_context(nowhere, rope_of(nowhere)),
+                       "c: key 'original_max_position_embeddings' is missing", Error);
 }
 
 TEST_CASE("a rotation that makes no sense is refused") {
@@ -84,6 +112,7 @@ TEST_CASE("without room for a blend the factors jump") {
 TEST_CASE("a stretched context multiplies attention by what Phi-3 says") {
   using convert::families::detail::longrope_factor;
   CHECK(longrope_factor(4096, 4096) == 1.0);
+  CHECK(longrope_factor(4096, 1) == 1.0);
   CHECK(longrope_factor(131072, 4096) == doctest::Approx(1.190238));  // the published model's
 }
 

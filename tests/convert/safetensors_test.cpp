@@ -76,6 +76,8 @@ TEST_CASE("eight-bit floats have the values of their definition") {
   CHECK(value(convert::Dtype::F8_E5M2, 0x3C) == 1);
   CHECK(value(convert::Dtype::F8_E5M2, 0x7B) == 57344);
   CHECK(value(convert::Dtype::F8_E5M2, 0x7C) == std::numeric_limits<float>::infinity());
+  CHECK(value(convert::Dtype::F8_E5M2, 0xFC) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(value(convert::Dtype::F8_E5M2, 0x7D)));
 }
 
 TEST_CASE("a safetensors header that lies is refused by what it lies about") {
@@ -95,6 +97,11 @@ TEST_CASE("a safetensors header that lies is refused by what it lies about") {
   CHECK(refuses(R"({"w":{"dtype":"F32","size":[2]}})", 8, "key 'size'"));
   CHECK(refuses(R"({"w":[]})", 8, "an array"));
   CHECK(refuses(R"({"w":null})", 8, "null"));
+  CHECK(refuses(R"({"w":5})", 8, "a number"));
+  CHECK(refuses(R"({"w":{"dtype":5}})", 8, "a number"));
+  CHECK(refuses(R"({"w":{"dtype":{}}})", 8, "an object"));
+  CHECK(refuses(R"({"__metadata__":{"format":5}})", 0, "a number"));
+  CHECK(refuses(R"({"__metadata__":{"format":{}}})", 0, "an object"));
   CHECK(refuses("[]", 0, "an array"));
   CHECK(refuses(R"("text")", 0, "a string"));
   CHECK(refuses("{", 0, "not JSON"));
@@ -167,6 +174,9 @@ TEST_CASE("without an index all safetensors files count, and a tensor in two of 
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS((void)convert::Checkpoint::open(folder.path("")),
                        doctest::Contains("no safetensors file"), Error);
+  write_text(folder.path("pytorch_model.bin"), "weights");
+  CHECK_THROWS_WITH_AS((void)convert::Checkpoint::open(folder.path("")),
+                       doctest::Contains("must be saved as safetensors"), Error);
   write_safetensors(folder.path("x.safetensors"), {{"a", numbered("F32", {2})}});
   write_safetensors(folder.path("y.safetensors"), {{"b", numbered("F32", {2})}});
   CHECK(convert::Checkpoint::open(folder.path("")).entries().size() == 2);

@@ -6,6 +6,7 @@
 #include "mica/gguf/manifest.hpp"
 
 #include "io/temporary_folder.hpp"
+#include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/pack/plan.hpp"
 #include "mica_tools/synth/header_only.hpp"
@@ -140,6 +141,10 @@ TEST_CASE("a manifest is read as it was written, without its own keys among thos
   CHECK(read.fingerprint == 0xABCD);
   CHECK(read.identity == 0x1234);
   CHECK(read.files == manifest.files);
+  manifest.files[1].bytes += 64;
+  CHECK_FALSE(read.files == manifest.files);
+  manifest.files[1] = {"layer-001.bin", read.files[1].bytes};
+  CHECK_FALSE(read.files == manifest.files);
   CHECK(read.tensors[0].parts == 2);
   CHECK(read.tensors[0].packed);
   CHECK(read.tensors[0].bytes == 4608);
@@ -304,6 +309,49 @@ TEST_CASE("a packed folder is opened with its files, and refused without one") {
     return document.read(document.tensor("blk.0.a"), all), 0;
   });
   CHECK(mentions(packed, "blk.0.a", "read_plain"));
+}
+
+TEST_CASE("bytes of a packed tensor are read as they were before, from any place on") {
+  Folder f;
+  const gguf::TensorInfo a = f.manifest.tensors[0], b = f.manifest.tensors[1];
+  const auto packing = tensor::packing_in<format::All>(a.format.id);
+  Bytes plain(a.bytes), file(f.manifest.files[1].bytes);
+  for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<std::byte>(i * 7 + i / 256);
+  for (std::uint32_t part = 0; part < a.parts; ++part) {
+    packing.pack(std::span(plain).subspan(part * a.part_bytes(), a.part_bytes()), a.dims[0],
+                 file.data() + a.offset + part * a.stride);
+  }
+  for (std::size_t i = 0; i < b.bytes; ++i) file[b.offset + i] = static_cast<std::byte>(i + 1);
+  f.folder.file("layer-000.bin", file);
+  const gguf::Document document = f.open();
+  const auto read = [&](const gguf::TensorInfo& tensor, std::size_t at, std::size_t n) {
+    Bytes out(n);
+    gguf::read_plain(document, tensor, at, out);
+    return out;
+  };
+  const auto piece = [](std::span<const std::byte> of) { return Bytes(of.begin(), of.end()); };
+  CHECK((read(a, 0, plain.size()) == plain));
+  for (const std::size_t at : std::vector<std::size_t>{0, 1, 143, 144, 2303, 2304, 4607}) {
+    for (const std::size_t n : std::vector<std::size_t>{0, 1, 144, 2305}) {
+      if (at + n > plain.size()) continue;
+      CAPTURE(at);
+      CAPTURE(n);
+      CHECK((read(a, at, n) == piece(std::span(plain).subspan(at, n))));
+    }
+  }
+  CHECK((read(b, 8, 20) == piece(std::span(file).subspan(b.offset + 8, 20))));
+  gguf::TensorInfo wrong = b;
+  wrong.packed = true;
+  const Error error = refusal([&] { return read(wrong, 0, 40); });
+  CHECK(error.code() == ErrorCode::file);
+  CHECK(mentions(error, "'blk.0.b' of F32 10 lies packed, which it cannot", "pack the model again"));
+}
+
+TEST_CASE("damage is reported with the name of the tensor, and the part where there are several") {
+  const gguf::Manifest manifest = sample();
+  const gguf::PlacedTensor second{0, &manifest.tensors[0], 1}, only{0, &manifest.tensors[1], 0};
+  CHECK(second.damage_text("x.bin").starts_with("x.bin: tensor 'blk.0.a', part 1 of 2, is damaged: "));
+  CHECK(only.damage_text("x.bin").starts_with("x.bin: tensor 'blk.0.b' is damaged: "));
 }
 
 TEST_CASE("what only the files can tell is compared with the manifest") {

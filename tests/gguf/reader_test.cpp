@@ -38,9 +38,11 @@ TEST_CASE("versions 2 and 3 are read, others are refused by number") {
 TEST_CASE("what is not GGUF is refused with what it begins with") {
   CHECK(mentions(parse_refusal(std::as_bytes(std::span("version https://git-lfs"))), "not a GGUF file",
                  "'vers'", "git lfs pull"));
-  CHECK(mentions(parse_refusal(std::as_bytes(std::span("<!DOCTYPE html>"))), "looks like a web page"));
+  for (const std::string_view page : {"<!DOCTYPE html>", "<!doctype html>", "<html>"})
+    CHECK(mentions(parse_refusal(std::as_bytes(std::span(page))), "looks like a web page"));
   CHECK(mentions(parse_refusal(std::as_bytes(std::span("{\"error\":1}"))), "looks like JSON"));
-  CHECK(mentions(parse_refusal(std::as_bytes(std::span("tjgg3456"))), "before GGUF"));
+  for (const std::string_view old : {"lmgg3456", "tjgg3456", "fmgg3456"})
+    CHECK(mentions(parse_refusal(std::as_bytes(std::span(old))), "before GGUF", "convert the model again"));
   CHECK(mentions(parse_refusal(std::as_bytes(std::span("# A page"))), "'# A '", "mica convert"));
   CHECK(mentions(parse_refusal(std::span<const std::byte>{}), "truncated", "magic"));
 }
@@ -50,8 +52,8 @@ TEST_CASE("a path that is empty or a folder is refused with what to name instead
   const TemporaryFolder folder;
   CHECK(mentions(refusal([&] { return gguf::open(folder.path("")); }), "is a folder", "it has no GGUF file"));
   folder.file("notes.txt", "x");
-  folder.file("b.gguf", "x");
-  folder.file("a.gguf", "x");
+  for (const char* name : {"g.gguf", "c.gguf", "f.gguf", "a.gguf", "e.gguf", "b.gguf", "d.gguf"})
+    folder.file(name, "x");
   const Error error = refusal([&] { return gguf::open(folder.path("")); });
   CHECK(error.code() == ErrorCode::file);
   CHECK(error.message().ends_with("name a file in it, such as a.gguf"));
@@ -77,6 +79,13 @@ TEST_CASE("an array or string that is larger than the file is refused by its key
                  "array of 3 array"));
   CHECK(mentions(parse_refusal(RawHeader(0, 1).text("k").type(ValueType::string).number(UINT64_MAX)), "'k'",
                  "a string", "past the end"));
+}
+
+TEST_CASE("a key of more bytes than the format allows is refused with their number") {
+  const auto with_key = [](std::size_t bytes) { return RawHeader(0, 1).pair(std::string(bytes, 'k'), 7); };
+  const RawHeader longest = with_key(65535);
+  CHECK(gguf::parse(longest.bytes(), "m").metadata().size() == 1);
+  CHECK(mentions(parse_refusal(with_key(65536)), "the key is 65536 bytes long", "65535 are allowed"));
 }
 
 TEST_CASE("a value of an unknown type, or a bool that is neither 0 nor 1, is refused by its key") {

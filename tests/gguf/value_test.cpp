@@ -64,6 +64,26 @@ TEST_CASE("a value answers only to its own kind") {
   CHECK(value.size() == 1);
 }
 
+TEST_CASE("a number is taken in every type that holds it and in no other") {
+  const auto low = raw(std::int32_t{-129});
+  CHECK(Value(ValueType::i32, low).as<std::int16_t>() == -129);
+  CHECK(!Value(ValueType::i32, low).as<std::int8_t>());
+  const auto high = raw(std::uint16_t{128});
+  CHECK(Value(ValueType::u16, high).as<std::uint8_t>() == 128);
+  CHECK(!Value(ValueType::u16, high).as<std::int8_t>());
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  for (const double real : {0.0, -0.5, 1e38, -1e38, inf, -inf}) {
+    const auto bytes = raw(real);
+    CHECK(Value(ValueType::f64, bytes).as<double>() == real);
+    CHECK(Value(ValueType::f64, bytes).as<float>() == static_cast<float>(real));
+  }
+  for (const double real : {1e39, -1e39}) {  // would become infinite
+    const auto bytes = raw(real);
+    CHECK(Value(ValueType::f64, bytes).as<double>() == real);
+    CHECK(!Value(ValueType::f64, bytes).as<float>());
+  }
+}
+
 TEST_CASE("a string is its bytes, the NUL among them too") {
   std::vector<std::byte> bytes = raw(std::uint64_t{3});
   for (const char c : {'a', '\0', 'b'}) bytes.push_back(static_cast<std::byte>(c));

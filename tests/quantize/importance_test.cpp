@@ -21,6 +21,8 @@ TEST_CASE("means are sums by counts, and ones where nothing was seen") {
   CHECK(means("blk.0.ffn_up_exps.weight", 1, 3, 2) == std::vector<float>{1.5F, 2});
   CHECK(means("blk.0.ffn_up_exps.weight", 2, 3, 2) == std::vector<float>{1, 1});
   CHECK(refusal([&] { return means("blk.0.attn_q.weight", 0, 1, 4); }).code() == ErrorCode::file);
+  CHECK(mentions(refusal([&] { return means("blk.0.attn_q.weight", 0, 2, 1); }), "3 sums and 1 counts",
+                 "2 matrices"));
   CHECK(mentions(refusal([&] { return means("blk.0.ffn_up_exps.weight", 0, 2, 3); }), "another model"));
 }
 

@@ -2,50 +2,15 @@
 
 #include "mica_tools/schema/schema.hpp"
 
+#include "check_schema.hpp"
 #include "mica_tools/schema/explain.hpp"
-#include "schema_texts.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace mica::test::schema_test {
-namespace {
-
-using Texts = std::vector<std::string>;
-
-void check(std::string_view schema, const Texts& good, const Texts& bad, schema::SchemaOptions options = {}) {
-  CAPTURE(std::string(schema));
-  SchemaTexts texts(schema, options);
-  for (const std::string& text : good) {
-    CAPTURE(text);
-    CHECK(texts.has(text));
-  }
-  for (const std::string& text : bad) {
-    CAPTURE(text);
-    CHECK_FALSE(texts.has(text));
-  }
-}
-
-/// The message of the refusal, or "" where there is none.
-std::string refusal(std::string_view schema, schema::SchemaOptions options = {}) {
-  try {
-    static_cast<void>(schema::parse_schema(schema, options));
-    return {};
-  } catch (const Error& error) {
-    return error.message();
-  }
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-const schema::SchemaOptions any_order{.order = schema::MemberOrder::any};
-
-}  // namespace
 
 TEST_CASE("types allow their values and no other ones") {
   check(R"({"type":"null"})", {"null"}, {"nul", "0", "\"null\"", ""});

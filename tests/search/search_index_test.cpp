@@ -65,6 +65,10 @@ TEST_CASE("an index has the passages of all texts, and no hidden files, links an
   CHECK(update(t.root, t.index, model));
   const IndexReader index(t.index);
   CHECK(index.info() == fake_info());
+  search::IndexInfo other = fake_info();
+  other.model = 8;
+  CHECK_FALSE(index.info() == other);
+  CHECK_FALSE(index.info() == fake_info(format::Q8_0::id));
   CHECK(paths_of(index) == std::vector<std::string>{"a.txt", "below/b.md", "c.bin"});
   CHECK(index.passages() == 4);
   CHECK(index.files()[0].passages == std::vector<search::Passage>{{0, 9, 1, 1}, {11, 14, 3, 3}});
@@ -255,6 +259,15 @@ TEST_CASE("an index of another version, and numbers that do not fit, are refused
     }
   }
   CHECK(refused > 100);
+
+  std::memcpy(&tail, good.data() + good.size() - sizeof tail, sizeof tail);
+  tail.passages += 1;
+  tail.sum = io::checksum(bytes_of(&tail, 1).first(sizeof tail - 8));
+  std::string other = good;
+  std::memcpy(other.data() + other.size() - sizeof tail, &tail, sizeof tail);
+  const Error count = refusal([&] { return IndexReader(t.elsewhere.file("bad", other)).passages(); });
+  CHECK(count.code() == ErrorCode::file);
+  CHECK(mentions(count, "4 passages of 20 bytes, where 5 and 128 bytes are written"));
 }
 
 }  // namespace mica::test::search_index_test

@@ -2,11 +2,15 @@
 
 #include "mica/text/bpe.hpp"
 
+#include "mica/base/error.hpp"
+#include "mica/base/rng.hpp"
 #include "text/small_vocabulary.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +50,28 @@ TEST_CASE("of equal pairs the first merge counts, and unknown pairs have none") 
   CHECK(index.find(2, 1).id == no_token);
   CHECK(index.find(no_token, no_token).id == no_token);
   CHECK(detail::PairIndex({}).find(0, 0).id == no_token);
+}
+
+TEST_CASE("merges that were chosen to collide are refused, and pairs beside them are not found") {
+  constexpr std::size_t most = 512, slots = 1024;  // of 512 to 681 merges
+  std::vector<Merge> merges;
+  TokenId right = 0;
+  for (; merges.size() < most; ++right) {
+    if (mica::mix64(std::uint64_t{1} << 32 | right) % slots == 0) merges.push_back({1, right, right});
+  }
+  while (mica::mix64(std::uint64_t{1} << 32 | right) % slots != 0) ++right;
+  const detail::PairIndex index(merges);
+  CHECK(index.find(1, merges.back().right).order == most - 1);
+  CHECK(index.find(1, right).id == no_token);
+  merges.push_back({1, right, right});
+  try {
+    const detail::PairIndex full(merges);
+    FAIL("it was not refused");
+  } catch (const mica::Error& error) {
+    CHECK(error.code() == mica::ErrorCode::file);
+    CHECK(error.message() ==
+          "tokenizer.ggml.merges: merge 512 collides with more than 512 others; no honest vocabulary does");
+  }
 }
 
 #if defined(MICA_HAS_TEXT)

@@ -71,6 +71,8 @@ TEST_CASE("values print as Python prints them") {
       {"{{ 1 }}{{ 1.0 }}{{ 0.0001 }}{{ 123456789.123 }}", "11.00.0001123456789.123"},
       {"{{ '1e100'|float }} {{ '1e16'|float }} {{ '1e15'|float }} {{ '1.5e-5'|float }} {{ '5e-324'|float }}",
        "1e+100 1e+16 1000000000000000.0 1.5e-05 5e-324"},
+      {"{{ '-inf'|float }} {{ False }}", "-inf False"},
+      {"{{ (namespace()|string)[0] }}{{ (range|string)[0] }}", "<<"},
   });
 }
 
@@ -91,6 +93,8 @@ TEST_CASE("arithmetic is Python's") {
       {"{{ 10%3.5 }}", "3.0"},
       {"{{ true+true }}", "2"},
       {"{{ true*3 }}", "3"},
+      {"{{ false+0.5 }}", "0.5"},
+      {"{{ +f }}{{ +n }}", "2.57"},
       {"{{ 1 + 2 * 3 - 4 }}", "3"},
       {"{{ (1+2)*3 }}", "9"},
       {"{{ 2*3%4 }}", "2"},
@@ -123,7 +127,26 @@ TEST_CASE("indices and slices count characters and may be negative") {
       {"{{ l[1:] }}{{ l[::-1] }}{{ l[:2] }}{{ l[-1] }}{{ l[::2] }}{{ l[5:] }}{{ l[-2:] }}{{ (1,2,3)[1:] }}{{ "
        "range(5)[1:3]|list }}",
        "[1, 2][2, 1, 3][3, 1]2[3, 2][][1, 2](2, 3)[1, 2]"},
+      {"{{ d['keys']()|list }}{{ 'ab'['upper']() }}{{ d['items'] }}", "['x', 'y', 'items', 'k é']ABI"},
   });
+}
+
+TEST_CASE("keys that are equal are one key, in short mappings and in long ones") {
+  check({
+      {"{{ {true: 'a'}[1] }}{{ {1: 'a'}[true] }}{{ {0: 'a'}[false] }}{{ {1.0: 'a'}[1] }}", "aaaa"},
+      {"{{ {namespace(): 1}[namespace()] is defined }}", "False"},
+      {"{% set m = {0: 'zero', none: 'nothing', 1: 'one', 2: 2, 3: 3, 4: 4, 5: 5, 'k': 'v', 0.5: 'half'} %}"
+       "{{ m[0] }} {{ m[none] }} {{ m[true] }} {{ m['k'] }} {{ m[0.5] }} {{ 'z' in m }} {{ 8 in m }}",
+       "zero nothing one v half False False"},
+  });
+}
+
+TEST_CASE("variables are the entries whose keys are strings") {
+  const Value globals = Value::mapping({{1, "one"}, {nullptr, "nothing"}, {"a", "x"}});
+  CHECK(Template::parse("{{ a }}{{ b }}").render(globals) == "x");
+  CHECK(globals.find("a") != nullptr);
+  const Value text("a");
+  CHECK(text.find("a") == nullptr);
 }
 
 TEST_CASE("mappings have their methods") {
@@ -163,6 +186,9 @@ TEST_CASE("membership and comparison") {
       {"{{ [1,2] == [1,2] }}", "True"},
       {"{{ (1,) == [1] }}", "False"},
       {"{{ {'a':1} == {'a':1.0} }}", "True"},
+      {"{{ {1:2} == {1:2, 3:4} }}", "False"},
+      {"{{ {1:2} == {3:2} }}", "False"},
+      {"{{ namespace() == namespace() }}", "False"},
       {"{{ x == y }}", "True"},
       {"{{ x == none }}", "False"},
       {"{{ none == none }}", "True"},
@@ -206,6 +232,7 @@ TEST_CASE("displays and literals") {
        "[\"it's\", 'q\"', 'both\\'\"', 'n\\n\\t\\\\', '\\x01', 'é', '\\u200b', '\\x7f']"},
       {"{{ 'a\\nb\\tc\\\\d\\'e\\x41\\u00e9\\U0001F600' }}", "a\nb\tc\\d'eAé😀"},
       {"{{ \"dq\\q\" }}", "dq\\q"},
+      {"{{ 'a\\\nb\\-c\\ d' }}", "ab\\-c\\ d"},
       {"{{ 'a' 'b' \"c\" }}", "abc"},
   });
 }
@@ -359,6 +386,11 @@ TEST_CASE("filters convert values") {
       {"{{ none|int }}", "0"},
       {"{{ ' 42 '|int }}", "42"},
       {"{{ '-7'|int }}", "-7"},
+      {"{{ '+5'|int }} {{ '+-5'|int }} {{ '-+5'|int(3) }} {{ '+'|int }}", "5 0 3 0"},
+      {"{{ '9223372036854775807'|int }} {{ '-9.5e17'|int }} {{ '1e999'|int(7) }}",
+       "9223372036854775807 -950000000000000000 7"},
+      {"{{ 'nan'|int(7) }} {{ 'inf'|int(7) }} {{ 'nan'|float|int(7) }}", "7 7 7"},
+      {"{{ '+1.5'|float }} {{ '--1.5'|float }} {{ '-'|float(2.5) }}", "1.5 0.0 2.5"},
       {"{{ '5.5'|float }}", "5.5"},
       {"{{ 'x'|float }}", "0.0"},
       {"{{ 'x'|float(1.5) }}", "1.5"},
@@ -385,6 +417,9 @@ TEST_CASE("tojson is json.dumps") {
       {"{{ a|tojson }}", "\"Hello World\""},
       {"{{ none|tojson }}", "null"},
       {"{{ true|tojson }}", "true"},
+      {"{{ [false, true]|tojson }}", "[false, true]"},
+      {"{{ ['nan'|float, 'inf'|float, '-inf'|float]|tojson }}", "[NaN, Infinity, -Infinity]"},
+      {"{{ l|tojson(separators=none) }}", "[3, 1, 2]"},
       {"{{ 1.0|tojson }}", "1.0"},
       {"{{ u|tojson }}", "\"ÄÖ日本 语\343\200\200\""},
       {"{{ '\\x01\\x7f\"\\\\/<>&\\''|tojson }}", "\"\\u0001\177\\\"\\\\/<>&'\""},
@@ -507,6 +542,25 @@ TEST_CASE("loops know where they are") {
        "312False;222True; none"},
       {"{% for i in l %}{% for j in l %}{{ loop.index }}{% endfor %}{{ loop.index }}{% endfor %}",
        "123112321233"},
+      {"{% for i in l %}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }};{% endfor %}",
+       "32True;21False;10False;"},
+      {"{% for i in l %}{{ loop.previtem }}<{{ i }}>{{ loop.nextitem }};{% endfor %}", "<3>1;3<1>2;1<2>;"},
+      {"{% for i in l %}{{ loop.previtem is defined }}{{ loop.nextitem is defined }};{% endfor %}",
+       "FalseTrue;TrueTrue;TrueFalse;"},
+      {"{% for i in l %}{{ loop|length }}{{ loop['index'] }}{{ loop.nope is defined }}{% endfor %}",
+       "31False32False33False"},
+  });
+}
+
+TEST_CASE("break leaves a loop, continue goes on with the next item") {
+  check({
+      {"{% for i in [1,2,3,4] %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}", "12"},
+      {"{% for i in [1,2,3,4] %}{% if i == 2 %}{% continue %}{% endif %}{{ i }}{% endfor %}", "134"},
+      {"{% for i in [1,2] %}{% for j in [1,2,3] %}{% if j == 2 %}{% break %}{% endif %}{{ i }}{{ j }};"
+       "{% endfor %}{% endfor %}",
+       "11;21;"},
+      {"{% for i in [1,2] %}{{ i }}{% break %}{% else %}none{% endfor %}", "1none"},
+      {"{% for i in [1,2] %}{{ i }}{% continue %}{% else %}none{% endfor %}", "12none"},
   });
 }
 
@@ -517,6 +571,8 @@ TEST_CASE("names live in their block") {
       {"{% if t %}{% set q = 1 %}{% endif %}{{ q }} {% set p, q = 1, 2 %}{{ p }}{{ q }} {% set (p, q) = [3, "
        "4] %}{{ p }}{{ q }} {% set z = 1, 2 %}{{ z }}",
        "1 12 34 (1, 2)"},
+      {"{% set (p, q,) = [1, 2] %}{{ p }}{{ q }}{% set z = 1, %}{{ z }}", "12(1,)"},
+      {"{% for (p, q), r in [[[1, 2], 3]] %}{{ p }}{{ q }}{{ r }}{% endfor %}", "123"},
       {"{% set b %}block {{ n }}{% endset %}{{ b }}", "block 7"},
       {"{% set ns = namespace() %}{% set ns.b %}cap{% endset %}{{ ns.b }}", "cap"},
       {"{% filter upper %}abc{{ a }}{% endfilter %} {% filter replace('a','b')|upper %}aaa{% endfilter %}",
@@ -533,6 +589,9 @@ TEST_CASE("macros take arguments as functions do") {
       {"{% macro m(l) %}{% for i in l %}{{ caller(i) }}{% endfor %}{% endmacro %}{% call(i) m(l) %}({{ i "
        "}}){% endcall %}",
        "(3)(1)(2)"},
+      {"{% macro m() %}<{{ caller() }}>{% endmacro %}{% set o = {'m': m} %}"
+       "{% call o.m() %}x{% endcall %}{% call o['m']() %}y{% endcall %}",
+       "<x><y>"},
       {"{% macro m() %}{{ caller is defined }}{% endmacro %}{{ m() }}", "False"},
       {"{% macro outer() %}{{ inner() }}{% endmacro %}{% macro inner() %}in{% endmacro %}{{ outer() }}",
        "in"},
@@ -552,13 +611,17 @@ TEST_CASE("other blocks") {
   check({
       {"{% generation %}gen{% set gg = 1 %}{% endgeneration %}{{ gg }}|", "gen|"},
       {"{% raw %}{{ x }} {% if %}{% endraw %}|{%- raw -%}  a  {%- endraw -%}  b", "{{ x }} {% if %}|ab"},
+      {"{% raw %}a{% endraw x %}b{% endraw %}c", "a{% endraw x %}bc"},
+      {"{% raw %}{% endrawx %}{% endraw %}", "{% endrawx %}"},
       {"line #} c", "line #} c"},
+      {"a{ b{", "a{ b{"},
   });
 }
 
 TEST_CASE("operators bind as in Jinja") {
   check({
       {"{{ 1 , 2 }}", "(1, 2)"},
+      {"{{ 1, }}", "(1,)"},
       {"{{ (1) }}", "1"},
       {"{{ () }}", "()"},
       {"{{ (1,) }}", "(1,)"},
@@ -575,6 +638,10 @@ TEST_CASE("operators bind as in Jinja") {
       {"{{ d.y.0 }}", "1"},
       {"{{ d.y.2.z }}", "None"},
       {"{{ l.1 }}", "1"},
+      {"{{ l. 1 }}", "1"},
+      {"{{ 1.foo is defined }}", "False"},
+      {"{{ [range]|first()(3)|list }}", "[0, 1, 2]"},
+      {"{{ range(n if t else 1)|length }}", "7"},
       {"{{ msgs.0.role }}", "user"},
       {"{{ msgs[0].role[0] }}", "u"},
       {"{{ msgs[-1]['content'] }}", "bye"},
@@ -657,6 +724,7 @@ TEST_CASE("operators bind as in Jinja") {
       {"{{ 'a b'.split()|map('capitalize')|join(' ') }}", "A B"},
       {"{{ {'role':'x'}|tojson|length }}", "13"},
       {"{{ '%s: %d%%'|format('a', 3) }}", "a: 3%"},
+      {"{{ '%d %d %d'|format(1.5, -1.9, true) }}", "1 -1 1"},
       {"{{ l is defined and l[0] is number }}", "True"},
       {"{{ (l|length) - 1 }}", "2"},
       {"{{ l|length - 1 }}", "2"},
@@ -674,6 +742,7 @@ TEST_CASE("white space goes as trim_blocks, lstrip_blocks and signs say") {
       {"{% if true %}\n\n\nx\n{% endif %}\n\n", "\n\nx\n"},
       {"x\n", "x"},
       {"x\n\n", "x\n"},
+      {"x\r", "x"},
       {"\n\n x", "\n\n x"},
       {"{# c #}\nx\n  {# d #}\ny", "x\ny"},
       {"a {# c #}\n b", "a  b"},

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -131,10 +132,11 @@ TEST_CASE("nothing can be put into itself") {
 }
 
 TEST_CASE("integers that do not fit are refused, never wrapped") {
-  check_cause(Cause::evaluation,
-              {"{{ 9223372036854775807 + 1 }}", "{{ -9223372036854775807 - 2 }}",
-               "{{ 3037000500 * 3037000500 }}", "{{ (-9223372036854775807 - 1) // -1 }}",
-               "{{ -(-9223372036854775807 - 1) }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ 1 / 0 }}"});
+  check_cause(Cause::evaluation, {"{{ 9223372036854775807 + 1 }}", "{{ -9223372036854775807 - 2 }}",
+                                  "{{ 3037000500 * 3037000500 }}", "{{ (-9223372036854775807 - 1) // -1 }}",
+                                  "{{ -(-9223372036854775807 - 1) }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}",
+                                  "{{ 1 / 0 }}", "{{ '9223372036854775808'|int }}",
+                                  "{{ '-1e300'|float|int }}", "{{ '%d'|format('1e19'|float) }}"});
   CHECK(Template::parse("{{ (-9223372036854775807 - 1) % -1 }}").render({}) == "0");
   CHECK(Template::parse("{{ [1, 2][-9223372036854775807 - 1::9223372036854775807] }}").render({}) == "[1]");
 }
@@ -162,6 +164,36 @@ TEST_CASE("operations that make no sense are refused") {
                                   "{{ 1|nofilter }}",
                                   "{{ 1 is notest }}",
                                   "{{ -'a' }}",
+                                  "{{ -x }}",
+                                  "{{ +x }}",
+                                  "{{ x[1:] }}",
+                                  "{{ 1.5 / 0 }}",
+                                  "{{ 1.5 // 0 }}",
+                                  "{{ 1.5 % 0 }}",
+                                  "{{ 5() }}",
+                                  "{{ 'a'|upper(1) }}",
+                                  "{{ 'a'|upper(x=1) }}",
+                                  "{{ 'a'.replace('a', 'b', old='c') }}",
+                                  "{{ range() }}",
+                                  "{{ range(1, 2, 3, 4) }}",
+                                  "{{ dict(5) }}",
+                                  "{{ dict({}, {}) }}",
+                                  "{{ namespace({1: 2}) }}",
+                                  "{{ ([1]|select)|length }}",
+                                  "{{ ([1]|select)|last }}",
+                                  "{{ ([1]|select)|tojson }}",
+                                  "{{ {x: 1}|tojson }}",
+                                  "{{ [1]|tojson(separators=5) }}",
+                                  "{{ [1]|tojson(separators=[',']) }}",
+                                  "{{ '%s'|format(a=1) }}",
+                                  "{{ '%'|format }}",
+                                  "{{ '%d'|format('a') }}",
+                                  "{{ '%d'|format('nan'|float) }}",
+                                  "{{ '{-1}'.format(1) }}",
+                                  "{{ '{'.format() }}",
+                                  "{{ '}'.format() }}",
+                                  "{% set d = {} %}{% set d.x = 1 %}",
+                                  "{% macro m(a) %}{% endmacro %}{{ m(1, a=2) }}",
                                   "{{ {[1]: 2} }}",
                                   "{% for i in none %}{% endfor %}",
                                   "{% for a, b in [[1, 2, 3]] %}{% endfor %}",
@@ -185,6 +217,8 @@ TEST_CASE("text that is no template is refused when it is parsed") {
                              "{% if true %}",
                              "{% endif %}",
                              "{% foo %}",
+                             "{% set a, = [5] %}",
+                             "{% for a, in [[1]] %}{% endfor %}",
                              "{{ 1 + }}",
                              "{{ }}",
                              "{{ 'abc }}",
@@ -213,6 +247,20 @@ TEST_CASE("text that is no template is refused when it is parsed") {
                              "{{ [1 2] }}",
                              "{% call x %}{% endcall %}",
                              "{{ x = 1 }}",
+                             "{{ 1, = }}",
+                             "{{ 1 not 2 }}",
+                             "{{ 1 not a }}",
+                             "{{ [1][] }}",
+                             "{{ f(*a, *b) }}",
+                             "{{ f(*a, 1) }}",
+                             "{% call a.b %}{% endcall %}",
+                             "{% call a|first %}{% endcall %}",
+                             "{% raw x %}{% endraw %}",
+                             "{{",
+                             "{%",
+                             "{{ '\\N{DASH}' }}",
+                             "{{ '\\U00110000' }}",
+                             "{{ '\\ud800' }}",
                              "{{ '\\x4' }}",
                              "{{ '\\101' }}",
                              "{{ 1e5 }}",
@@ -228,6 +276,13 @@ TEST_CASE("text that is no template is refused when it is parsed") {
     REQUIRE(error);
     CHECK(error->cause() == Cause::syntax);
   }
+}
+
+TEST_CASE("a number beyond the largest double is refused") {
+  const auto error = error_of("\n{{ 1" + repeated("0", 400) + ".0 }}");
+  REQUIRE(error);
+  CHECK(error->cause() == Cause::syntax);
+  CHECK(error->line() == 2);
 }
 
 TEST_CASE("what is not supported is named") {
@@ -248,6 +303,25 @@ TEST_CASE("an error tells the line and what was found") {
   const auto evaluation = error_of("a\n\n{% for i in [1] %}\n  {{ nope.x }}\n{% endfor %}");
   REQUIRE(evaluation);
   CHECK(std::string(evaluation->what()) == "chat template, line 4: 'nope' is undefined");
+  struct Case {
+    const char* source;
+    const char* said;
+  };
+  for (const auto& [source, said] : std::initializer_list<Case>{
+           {"{% 1 %}", "found '1' where a tag was expected"},
+           {"{% %}", "found '%}' where a tag was expected"},
+           {"{% if x %}{% foo %}{% endif %}", "found 'foo' where a tag or 'endif' was expected"},
+           {"{% for x of y %}{% endfor %}", "found 'of' where 'in' was expected"},
+           {"{% for x in y %}", "found the end of the template where '{% endfor %}' was expected"},
+           {"{% set ns = namespace() %}{% for i in [1] %}"
+            "{% macro m() %}{% endmacro %}{% set ns.m = m %}{% endfor %}{{ ns.m() }}",
+            "the block in which the macro 'm' was written is over"}}) {
+    const std::string_view the_source = source;
+    CAPTURE(the_source);
+    const auto error = error_of(source);
+    REQUIRE(error);
+    CHECK(error->detail() == said);
+  }
 }
 
 TEST_CASE("what a template raises itself comes out as it said it") {
@@ -257,6 +331,8 @@ TEST_CASE("what a template raises itself comes out as it said it") {
   CHECK(error->detail() == "Größe: 3");
   CHECK(error->line() == 2);
   CHECK(error_of("{{ raise_exception(big) }}")->detail().size() == 4096);
+  CHECK(error_of("{{ raise_exception() }}")->cause() == Cause::raised);
+  CHECK(error_of("{{ raise_exception() }}")->detail().empty());
 }
 
 TEST_CASE("no template writes to a terminal by way of its errors") {
@@ -269,6 +345,7 @@ TEST_CASE("no template writes to a terminal by way of its errors") {
         "the chat template refuses: \\x1b]0;owned\\x07 \\x5c end");
   CHECK(says("{{ raise_exception('roles must alternate (\\\\user)') }}") ==
         "the chat template refuses: roles must alternate (\\user)");
+  CHECK(says("{{ raise_exception('a\\x7f') }}") == "the chat template refuses: a\\x7f");
   CHECK(says("{{ ['a']|map('\\x1b[2J\\n')|list }}").find_first_of("\x1b\n") == std::string::npos);
   CHECK(says("{{ ['a']|select('\\x1b[2J')|list }}") == "chat template, line 1: there is no test '\\x1b[2J'");
   CHECK(says("{{ range(\xc2\x9b=1) }}").find('\xc2') == std::string::npos);

@@ -7,9 +7,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace spm_test {
@@ -108,6 +110,24 @@ TEST_CASE("without byte tokens the unknown token stands for each byte, and witho
   CHECK(Spm(bare.build()).encode("xax", plain) == Ids{0});
 }
 
+TEST_CASE("a byte token is spelled with two digits, and of two for one byte the first counts") {
+  SmallVocabulary small("llama");
+  small.add("<unk>", TokenType::unknown);
+  for (const char* text :
+       {"[0x41>", "<0x41]", "<0X41>", "<0x4G>", "<0x4/>", "<0x4:>", "<0x4@>", "<0x4a>", "<0x041>", "<0x1>"})
+    small.add(text, TokenType::byte);
+  small.source().add_space_prefix = false;
+  const Spm without(small.build());
+  CHECK(without.encode("AJ", plain) == Ids{0, 0});
+  for (TokenId id = 1; id < without.vocabulary().size(); ++id) CHECK(text_of(without, {id}).empty());
+  const TokenId first = small.add("<0x41>", TokenType::byte);
+  const TokenId again = small.add("<0x41>", TokenType::byte);
+  const TokenId last = small.add("<0x4A>", TokenType::byte);
+  const Spm with(small.build());
+  CHECK(with.encode("AJ", plain) == Ids{first, last});
+  CHECK(text_of(with, {first, again, last}) == "AAJ");
+}
+
 TEST_CASE("a control token in the text counts only when it may") {
   Toy toy;
   const Spm spm = toy.build();
@@ -133,7 +153,19 @@ TEST_CASE("Phi-3 drops white space after its special tokens, but not after <s>")
   const TokenId user = toy.small.add("<|user|>", TokenType::control);
   const Spm spm = toy.build();
   CHECK(spm.encode("<|user|> \n hello", parsed) == Ids{user, toy.space_hello});
+  CHECK(spm.encode("<|user|>hello<|user|> ", parsed) == Ids{user, toy.space_hello, user});
+  CHECK(spm.encode("<|user|>\xC3\xBC", parsed) == Ids{user, toy.space, toy.byte0 + 0xC3, toy.byte0 + 0xBC});
   CHECK(spm.encode("<s> hello", parsed) == Ids{1, toy.space, toy.space_hello});
+  CHECK(spm.encode("<unk> hello", parsed) == Ids{0, toy.space, toy.space_hello});
+  const TokenId end = toy.small.add("<|endoftext|>", TokenType::control);
+  for (const char* name : {"Phi-3", "phi3 mini", "PHI3"}) {
+    toy.small.source().name = name;
+    const Spm same = toy.build();
+    CHECK(same.encode("<|user|> hello", parsed) == Ids{user, toy.space_hello});
+    CHECK(same.encode("<|endoftext|> hello", parsed) == Ids{end, toy.space, toy.space_hello});
+  }
+  toy.small.source().name = "Phi 2";
+  CHECK(toy.build().encode("<|user|> hello", parsed) == Ids{user, toy.space, toy.space_hello});
 }
 
 TEST_CASE("control and unknown tokens are shown only on demand") {
@@ -185,6 +217,41 @@ TEST_CASE("a long run of one character is joined to the end") {
   CHECK(ids[1001] == 0);
 }
 
+TEST_CASE("a word of any length is joined as the rule says") {
+  struct Case {
+    std::vector<std::pair<const char*, float>> tokens;
+    const char* word;
+    std::vector<const char*> joined;
+  };
+  const std::vector<Case> cases = {
+      {{{"ab", -2}, {"abab", -1}}, "abab", {"abab"}},                 // the longer one is better
+      {{{"ab", -1}, {"abc", -2}, {"cd", -2}}, "abcd", {"abc", "d"}},  // of equal scores the left one
+      {{{"bc", -1}, {"abc", -2}, {"ab", -3}}, "abc", {"abc"}},
+      {{{"bc", -1}, {"ab", -2}}, "abc", {"a", "bc"}},
+      {{{"aa", -1}}, "aaa!", {"aa", "a", "!"}},
+  };
+  for (const Case& each : cases) {
+    SmallVocabulary small("llama");
+    small.source().add_space_prefix = false;
+    for (const char* c : {"a", "b", "c", "d", "!"}) small.add(c, TokenType::normal, -9);
+    for (const auto& [text, score] : each.tokens) small.add(text, TokenType::normal, score);
+    const Spm spm(small.build());
+    for (const std::size_t times : {std::size_t{1}, std::size_t{2000}}) {
+      CAPTURE(each.word);
+      CAPTURE(times);
+      std::string text;
+      std::vector<std::string> expected;
+      for (std::size_t i = 0; i < times; ++i) {
+        text += each.word;
+        expected.insert(expected.end(), each.joined.begin(), each.joined.end());
+      }
+      std::vector<std::string> found;
+      for (const TokenId id : spm.encode(text, plain)) found.emplace_back(spm.vocabulary().text(id));
+      CHECK((found == expected));
+    }
+  }
+}
+
 TEST_CASE(
     "Gemma 4's pieces are joined by the rank of merges, and never across the end of a run of newlines") {
   SmallVocabulary small("gemma4");
@@ -211,6 +278,7 @@ TEST_CASE(
   CHECK(spm.encode("\n\na", plain) == Ids{lines, a});
   CHECK(spm.encode("\n\n\n", plain) == Ids{lines, line});
   CHECK(spm.encode("\n\n\n\n", plain) == Ids{long_lines});
+  CHECK(spm.encode(std::string(7, '\n'), plain) == Ids{lines, lines, lines, line});  // longer than any token
   CHECK(spm.encode("z", plain) == Ids{byte0 + 'z'});
   CHECK(spm.encode("  ", plain) == Ids{space, space});
   CHECK(spm.encode("", {.add_special = true, .parse_special = false}) == Ids{bos});

@@ -186,6 +186,36 @@ TEST_CASE("a pair of XLM-RoBERTa has two separators between the texts, one of T5
   CHECK(encode_pair(toy.build(), "a", "abc").ids == Ids{toy.space_a, toy.eos, toy.space_abc, toy.eos});
 }
 
+TEST_CASE("a pair has only those special tokens that the vocabulary has and adds") {
+  Toy toy;
+  VocabularySource& source = toy.small.source();
+  source.add_eos = false;
+  source.add_separator = true;
+  CHECK(encode_pair(toy.build(), "a", "abc").ids == Ids{toy.bos, toy.space_a, toy.eos, toy.space_abc});
+  source.separator.reset();
+  CHECK(encode_pair(toy.build(), "a", "abc").ids == Ids{toy.bos, toy.space_a, toy.eos, toy.space_abc});
+  source.eos = no_token;
+  const TokenPair bare = encode_pair(toy.build(), "a", "abc");
+  CHECK(bare.ids == Ids{toy.bos, toy.space_a, toy.space_abc});
+  CHECK(bare.second == 2);
+}
+
+TEST_CASE("a character that is no token may begin one") {
+  Toy toy;
+  const TokenId xy = toy.small.add("xy", TokenType::normal, -8);
+  const Unigram t = toy.build();
+  CHECK(t.encode("xya", plain) == Ids{toy.space, xy, toy.a});
+  CHECK(t.encode("xa", plain) == Ids{toy.space, toy.unk, toy.a});
+}
+
+TEST_CASE("a replacement for a text of more than 64 bytes is never taken") {
+  const std::string longest(64, 'a');
+  const detail::Charsmap map(SmallCharsmap({{longest, "b"}, {longest + "a", "c"}}).bytes());
+  CHECK(replaced(map, longest) == "64b");
+  CHECK(replaced(map, longest + "aa") == "64b");
+  CHECK(replaced(map, longest.substr(1)) == "-");
+}
+
 TEST_CASE("the longest replacement of a charsmap counts, before spaces are looked at") {
   Toy toy;
   toy.charsmap =
@@ -206,6 +236,7 @@ TEST_CASE("a charsmap that is cut, or whose values lead outside, is refused") {
   const std::string bytes = good.bytes();
   CHECK(refusal(bytes).empty());
   CHECK(refusal("").empty());
+  CHECK(refusal(std::string(4, '\0')).find("another size") != std::string::npos);  // no trie
   for (std::size_t n = 1; n < bytes.size(); ++n) CHECK_FALSE(refusal(bytes.substr(0, n)).empty());
   SmallCharsmap far = good;
   far.units[5] = 0x8000'0000U | 3;
@@ -237,6 +268,16 @@ TEST_CASE("a charsmap whose trie leads anywhere replaces nothing that it should 
     for (const char* text : {"a", "abc", "aaaaaaaa", "\xFF\xFF", "b"})
       CHECK(hostile.longest(text).bytes <= std::string_view(text).size());
   }
+  constexpr std::size_t of_a = 256 + 'a';  // the node of the only key
+  for (const std::uint32_t unit :
+       {0x7FFF'FC00U | 0x100U | 'a', 0x7FFF'FC00U | 0x300U | 'a', std::uint32_t{'a'}}) {
+    SmallCharsmap map = {{"a", "b"}};
+    map.units[of_a] = unit;  // its value is outside of the trie, or it has none
+    CHECK(replaced(detail::Charsmap(map.bytes()), "a") == "-");
+  }
+  SmallCharsmap no_value = {{"a", "b"}};
+  no_value.units[512] = 0;
+  CHECK(replaced(detail::Charsmap(no_value.bytes()), "a") == "-");
   SmallCharsmap circle = {{"a", "b"}};
   for (std::size_t at = 256; at < 512; ++at) circle.units[at] = static_cast<std::uint32_t>(at & 0xFF);
   const detail::Charsmap endless(circle.bytes());  // each unit is its own parent

@@ -64,6 +64,10 @@ TEST_CASE("a stream does not wait for what can become no character") {
   stream.append("!", out);  // the fourth byte never came
   CHECK(out == "\x80\xFF\xC0\xF0\x9F\x98!");
   CHECK(stream.held_bytes() == 0);
+  for (const std::string_view text :
+       {"\xFF", "\xF5", "\xC1", "\x80", "\x80\x80", "a\x80", "\x80\x80\x80\x80"}) {
+    CHECK(utf8_unfinished_bytes(text) == 0);
+  }
 }
 
 TEST_CASE("the end of a stream releases what was held back") {

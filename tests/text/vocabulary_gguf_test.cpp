@@ -85,6 +85,31 @@ TEST_CASE("a vocabulary of single characters has nothing to join and needs neith
   }
 }
 
+TEST_CASE("without types every token is ordinary, and one without text or type has nothing to join") {
+  gguf::Writer file;
+  file.set("tokenizer.ggml.model", "llama");
+  file.set_array("tokenizer.ggml.tokens", std::vector<std::string_view>{"", "a", "\u00FC"});
+  CHECK(refusal(file).empty());
+  file.set_array("tokenizer.ggml.tokens", std::vector<std::string_view>{"", "a", "ab"});
+  CHECK(refusal(file).starts_with("key 'tokenizer.ggml.scores' is missing; "));
+  file.set_array("tokenizer.ggml.token_type", std::vector<std::int32_t>{0, 0, 0});  // not defined
+  CHECK(refusal(file).starts_with("key 'tokenizer.ggml.scores' is missing; "));
+  file.set_array("tokenizer.ggml.token_type", std::vector<std::int32_t>{1, 1, 3});
+  CHECK(refusal(file).empty());
+}
+
+TEST_CASE("a special id is a number, and none where it is negative or the largest of 32 bits") {
+  const auto bos = [](auto id) {
+    gguf::Writer file = vocabulary("bert");
+    file.set("tokenizer.ggml.bos_token_id", id);
+    const std::vector<std::byte> bytes = file.bytes();
+    return vocabulary_from(gguf::parse(bytes, "toy").metadata()).special().bos;
+  };
+  CHECK(bos(std::int32_t{2}) == text::TokenId{2});
+  CHECK_FALSE(bos(std::int32_t{-1}));
+  CHECK_FALSE(bos(std::uint32_t{0xFFFF'FFFF}));
+}
+
 TEST_CASE("scores of another type than the format's are refused") {
   gguf::Writer file = vocabulary("llama");
   file.set_array(scores, std::vector<double>{0, -1, -2, -3});
@@ -139,9 +164,15 @@ TEST_CASE("the keys of text encoders are read, and a Unigram without scores is r
   const std::vector<std::int8_t> charsmap = {4, 0, 0, 0, 0, 0, 0, 0};
   t5.set_array("tokenizer.ggml.precompiled_charsmap", charsmap);
   CHECK(read(t5).charsmap() == std::string(charsmap.begin(), charsmap.end()));
+  t5.set_array("tokenizer.ggml.precompiled_charsmap", std::vector<std::uint8_t>{4, 0, 0, 0, 0xFF, 0, 0, 0});
+  CHECK(read(t5).charsmap() == std::string("\4\0\0\0\xFF\0\0\0", 8));
   t5.set_array("tokenizer.ggml.precompiled_charsmap", std::vector<std::uint32_t>{4});
   CHECK(refusal(t5) ==
         "key 'tokenizer.ggml.precompiled_charsmap' is array of 1 u32; needed: an array of u8 or i8");
+  t5.set("tokenizer.ggml.precompiled_charsmap", std::uint32_t{4});
+  CHECK(refusal(t5) == "key 'tokenizer.ggml.precompiled_charsmap' is 4 (u32); needed: an array of u8 or i8");
+  t5.set_array("tokenizer.ggml.precompiled_charsmap", std::vector<std::uint32_t>{});
+  CHECK(read(t5).charsmap().empty());
 }
 
 }  // namespace vocabulary_gguf_test

@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace vocabulary_test {
@@ -85,6 +87,35 @@ TEST_CASE("of two tokens with one text the first encodes and both decode") {
   CHECK(v.text(again) == "ab");
 }
 
+TEST_CASE("texts that were chosen to collide are refused, and texts beside them are not found") {
+  constexpr std::size_t most = 512, slots = 1024;  // of 512 to 681 tokens
+  SmallVocabulary small("gpt2");
+  std::string text = "0000";
+  const auto next = [&] {
+    do {
+      for (std::size_t i = 0; ++text[i] == '{'; ++i) text[i] = '0';
+    } while (mica::text::detail::hash(text) % slots != 0);
+    return text;
+  };
+  for (std::size_t i = 0; i < most; ++i) small.add(next());
+  const Vocabulary v = small.build();
+  CHECK(v.find(text) == most - 1);
+  const std::string other = next();
+  CHECK(v.find(other) == no_token);
+  small.add(other);
+  CHECK(refusal(small.source()) == "tokenizer.ggml.tokens: token 512 '" + other +
+                                       "' collides with more than 512 others; no honest vocabulary does");
+}
+
+TEST_CASE("of two special tokens with one text the first is found") {
+  auto small = abc("llama");
+  const TokenId again = small.add("<s>", TokenType::control);
+  const Vocabulary v = small.build();
+  CHECK(v.find_special("<s>") == 1);
+  CHECK(v.special_prefix("<s>a", true) == 1);
+  CHECK(v.type(again) == TokenType::control);
+}
+
 TEST_CASE("the longest special token at the beginning of a text is found") {
   auto small = abc("llama");
   const TokenId one = small.add("\n", TokenType::user_defined);
@@ -140,6 +171,17 @@ TEST_CASE("arrays that do not fit the tokens are refused with both numbers") {
   CHECK(refusal(source).find("tokenizer.ggml.tokens") == 0);
 }
 
+TEST_CASE("a vocabulary without scores and types has tokens of score 0 that are ordinary text") {
+  auto small = abc("gpt2");
+  VocabularySource source = small.source();
+  source.scores = {};
+  source.types = {};
+  const Vocabulary v(source);
+  CHECK(v.score(5) == 0.0F);
+  CHECK(v.type(1) == TokenType::normal);
+  CHECK(v.find("<s>") == 1);
+}
+
 TEST_CASE("a token type outside the known ones is refused") {
   auto small = abc("llama");
   std::vector<std::int32_t> types(6, 1);
@@ -175,6 +217,21 @@ TEST_CASE("an SPM file may leave out its usual special ids, a BPE file has none"
   CHECK_FALSE(bpe.add_space_prefix());
 }
 
+TEST_CASE("a Unigram file may leave out its usual special ids, and those that it has are taken") {
+  SmallVocabulary small("t5");
+  small.add("<pad>", TokenType::control);
+  small.add("</s>", TokenType::control);
+  small.add("<unk>", TokenType::unknown);
+  const TokenId other = small.add("<none>", TokenType::control);
+  CHECK(small.build().special().padding == 0U);
+  CHECK(small.build().special().eos == 1U);
+  CHECK(small.build().special().unknown == 2U);
+  small.source().padding = small.source().eos = small.source().unknown = other;
+  CHECK(small.build().special().padding == other);
+  CHECK(small.build().special().eos == other);
+  CHECK(small.build().special().unknown == other);
+}
+
 TEST_CASE("default ids are not taken from tokens of another kind") {
   SmallVocabulary small("llama");
   for (const char* token : {"a", "b", "c"}) small.add(token);
@@ -195,6 +252,34 @@ TEST_CASE("the tokens that end an answer are known by id and by name") {
   CHECK(std::vector<TokenId>(v.ends().begin(), v.ends().end()) == std::vector<TokenId>{2, turn, text});
   CHECK(v.is_end(turn));
   CHECK_FALSE(v.is_end(3));
+}
+
+TEST_CASE("a mark around a gap is a control token, whatever its type in the file") {
+  auto small = abc("gpt2");
+  for (const char* mark : {"<|fim_prefix|>", "<fim_suffix>", "<PRE>", "<|file_sep|>"}) {
+    const TokenId id = small.add(mark);
+    const Vocabulary v = small.build();
+    CHECK(v.type(id) == TokenType::control);
+    CHECK(v.find(mark) == no_token);
+    CHECK(v.find_special(mark) == id);
+    CHECK_FALSE(v.is_end(id));
+  }
+}
+
+TEST_CASE("a user-defined token that begins or ends texts is found only where control tokens are") {
+  SmallVocabulary small("gpt2");
+  const TokenId border = small.add("<x>", TokenType::user_defined);
+  const TokenId end = small.add("</s>", TokenType::user_defined);
+  const TokenId again = small.add("</s>", TokenType::user_defined);
+  const TokenId free = small.add("<y>", TokenType::user_defined);
+  small.source().bos = small.source().eos = border;
+  const Vocabulary v = small.build();
+  CHECK(again > end);
+  for (const auto& [text, id] : {std::pair("<x>", border), std::pair("</s>", end)}) {
+    CHECK(v.special_prefix(text, true) == id);
+    CHECK(v.special_prefix(text, false) == no_token);
+  }
+  CHECK(v.special_prefix("<y>", false) == free);
 }
 
 TEST_CASE("where messages end with one token and answers with another, only the latter ends") {

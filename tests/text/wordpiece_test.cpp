@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -145,6 +146,13 @@ TEST_CASE("control characters are dropped inside of words, white space of Unicod
   CHECK(t.encode("he\u200Bllo\uFEFF", plain) == Ids{toy.hello});
   CHECK(t.encode("he\uFFFDllo", plain) == Ids{toy.hello});
   CHECK(t.encode("hello\u3000hello\u00A0hello\r\nhello", plain) == Ids(4, toy.hello));
+  for (const std::string space :
+       {" ",      "\t",     "\n",     "\r",     "\u00A0", "\u1680", "\u2000", "\u2001",
+        "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008", "\u2009",
+        "\u200A", "\u2028", "\u2029", "\u202F", "\u205F", "\u3000"}) {
+    CAPTURE(space);
+    CHECK(t.encode("hello" + space + "hello", plain) == Ids(2, toy.hello));
+  }
 }
 
 TEST_CASE("bytes that are no UTF-8 are dropped") {
@@ -202,6 +210,33 @@ TEST_CASE("a pair has one separator between the texts and one behind them") {
   CHECK(pair.ids == Ids{toy.cls, toy.hello, toy.sep, toy.un, toy.unk, toy.unk, toy.unk, toy.unk, toy.sep});
   CHECK(pair.second == 3);
   CHECK(encode_pair(t, "", "").ids == Ids{toy.cls, toy.sep, toy.sep});
+  for (const bool separator : {false, true}) {
+    for (const bool eos : {false, true}) {
+      toy.small.source().add_separator = separator;
+      toy.small.source().add_eos = eos;
+      Ids expected = {toy.cls, toy.hello, toy.sep, toy.un, toy.sep};
+      if (separator && eos) expected.insert(expected.begin() + 3, toy.sep);
+      CHECK(encode_pair(toy.build(), "hello", "un").ids == expected);
+    }
+  }
+}
+
+TEST_CASE("ideographs are those of the blocks that BERT names, but for the gap of Hugging Face") {
+  struct Block {
+    std::uint32_t first, last;
+  };
+  for (const Block block :
+       {Block{0x3400, 0x4DBF}, Block{0x4E00, 0x9FFF}, Block{0xF900, 0xFAFF}, Block{0x20000, 0x2A6DF},
+        Block{0x2A700, 0x2B81F}, Block{0x2B920, 0x2CEAF}, Block{0x2F800, 0x2FA1F}}) {
+    CAPTURE(block.first);
+    CHECK(detail::is_ideograph(block.first));
+    CHECK(detail::is_ideograph(block.last));
+    CHECK_FALSE(detail::is_ideograph(block.first - 1));
+    CHECK_FALSE(detail::is_ideograph(block.last + 1));
+  }
+  Toy toy;
+  const TokenId rare = toy.small.add("\u2581\U00020000");
+  CHECK(toy.build().encode("hello\U00020000\U00020000", plain) == Ids{toy.hello, rare, rare});
 }
 
 TEST_CASE("the tables of characters have what their functions promise") {
@@ -221,6 +256,9 @@ TEST_CASE("the tables of characters have what their functions promise") {
   CHECK(lower(0x3A3) == "\u03C3");
   CHECK(lower(0x10400) == "\U00010428");
   CHECK(lower(0xDF) == "\u00DF");
+  CHECK(lower(0x100) == "\u0101");
+  CHECK(lower(0x101) == "\u0101");  // between two capitals
+  CHECK(lower(0x1F600) == "\U0001F600");
   CHECK(bare(0xE9) == "e");
   CHECK(bare(0x1EA4) == "A");  // two accents
   CHECK(bare(0x301).empty());
@@ -228,9 +266,13 @@ TEST_CASE("the tables of characters have what their functions promise") {
   CHECK(bare(0xAC00) == "\u1100\u1161");
   CHECK(bare(0x9CB) == "\u09C7\u09BE");
   CHECK(bare(0xF900) == "\u8C48");
+  CHECK(bare(0x1D15E) == "\U0001D157\U0001D165");
+  CHECK(bare(0x2F800) == "\u4E3D");
+  CHECK(bare(0x1F600) == "\U0001F600");
   CHECK(is_punctuation('_'));
   CHECK(is_punctuation(0xBF));
   CHECK_FALSE(is_punctuation('a'));
+  CHECK_FALSE(is_punctuation(' '));
   CHECK(is_dropped(0xE000));
   CHECK_FALSE(is_dropped(' '));
   std::string_view four = "\U0001F600!";

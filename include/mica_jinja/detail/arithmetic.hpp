@@ -34,7 +34,7 @@ enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divi
   const bool overflow = op == Operator::add        ? __builtin_add_overflow(a, b, &result)
                         : op == Operator::subtract ? __builtin_sub_overflow(a, b, &result)
                                                    : __builtin_mul_overflow(a, b, &result);
-  if (overflow) fail("an integer does not fit into 64 bits");
+  if (overflow) fail(no_fit);
   return result;
 }
 

@@ -10,7 +10,9 @@
 #include "mica_jinja/value.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -46,6 +48,16 @@ namespace mica::jinja::detail {
 
 [[nodiscard]] inline bool is_whole(const Value& value) {
   return value.is(Kind::integer) || value.is(Kind::boolean);
+}
+
+inline constexpr std::string_view no_fit = "an integer does not fit into 64 bits";
+
+/// A float cut to an integer; empty for NaN and infinities.
+[[nodiscard]] inline std::optional<std::int64_t> truncated(double value) {
+  constexpr double edge = 9223372036854775808.0;  // 2 to the 63
+  if (!std::isfinite(value)) return std::nullopt;
+  if (value < -edge || value >= edge) fail(no_fit);
+  return static_cast<std::int64_t>(value);
 }
 
 [[nodiscard]] inline bool equal(const Value& a, const Value& b, Meter& meter);

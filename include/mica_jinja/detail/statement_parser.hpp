@@ -120,7 +120,7 @@ class StatementParser {
 
   [[nodiscard]] std::unique_ptr<Statement> loop() {
     auto loop = std::make_unique<ForLoop>(tokens_->next().line);
-    loop->target = target("in");
+    loop->target = target();
     tokens_->expect_name("in");
     loop->items = expressions_.expression_or_tuple(false);
     if (tokens_->skip_name("if")) loop->filter = expressions_.expression();
@@ -139,8 +139,8 @@ class StatementParser {
     return loop;
   }
 
-  /// A name, ns.attribute, or several with commas between them. `end` is the name that follows, if one does.
-  [[nodiscard]] Target target(std::string_view end = "") {
+  /// A name, ns.attribute, or several with commas between them.
+  [[nodiscard]] Target target() {
     const TokenStream::Level level(*tokens_);
     Target first = single_target();
     if (!tokens_->at_sign(",")) return first;
@@ -148,7 +148,7 @@ class StatementParser {
     tuple.is_tuple = true;
     tuple.parts.push_back(std::move(first));
     while (tokens_->skip_sign(",")) {
-      if (tokens_->at_sign("=") || tokens_->at_sign(")") || (!end.empty() && tokens_->at_name(end))) break;
+      if (tokens_->at_sign(")")) break;
       tuple.parts.push_back(single_target());
     }
     return tuple;

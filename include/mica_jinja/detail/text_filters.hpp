@@ -85,24 +85,21 @@ inline Value tojson_filter(Engine& engine, const Value& self, const Arguments& a
   return writer.take();
 }
 
-/// A float cut to an integer, if it has a place among them.
-[[nodiscard]] inline Value truncated(double value, const Value& fallback) {
-  constexpr double edge = 9223372036854775808.0;  // 2 to the 63
-  return value >= -edge && value < edge ? Value(static_cast<std::int64_t>(value)) : fallback;
-}
-
 inline Value int_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [fallback] = arguments.bind("int", {"default"});
   const Value otherwise = fallback == nullptr ? Value(0) : *fallback;
   if (self.is(Kind::undefined)) refuse_undefined(self);
   if (is_whole(self)) return whole(self);
-  if (self.is(Kind::real)) return truncated(self.real(), otherwise);
-  if (!self.is(Kind::string)) return otherwise;
-  engine.meter().characters(self.text().size());
-  const std::string_view text = stripped(self.text(), Side::both);
-  if (const auto number = parse_integer(text)) return *number;
-  const auto real = parse_real(text);
-  return real ? truncated(*real, otherwise) : otherwise;
+  std::optional<double> real;
+  if (self.is(Kind::real)) real = self.real();
+  if (self.is(Kind::string)) {
+    engine.meter().characters(self.text().size());
+    const std::string_view text = stripped(self.text(), Side::both);
+    if (const auto number = parse_integer(text)) return *number;
+    real = parse_real(text);
+  }
+  const auto number = real ? truncated(*real) : std::nullopt;
+  return number ? Value(*number) : otherwise;
 }
 
 inline Value float_filter(Engine& engine, const Value& self, const Arguments& arguments) {

@@ -149,6 +149,14 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
   return out;
 }
 
+/// What %d prints.
+[[nodiscard]] inline std::int64_t integer_of(const Value& value) {
+  if (is_whole(value)) return whole(value);
+  const auto number = value.is(Kind::real) ? truncated(value.real()) : std::nullopt;
+  if (!number) fail("'%d' wants a finite number, not '", type_name(value), "'");
+  return *number;
+}
+
 /// %s, %d and %%, each with the value that is next.
 [[nodiscard]] inline std::string percent_format(std::string_view text, const std::vector<Value>& values,
                                                 Meter& meter) {
@@ -163,10 +171,8 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
     if (type != '%' && type != 's' && type != 'd')
       fail("'%", escaped(text.substr(at, 1)), "' is not supported; formats are %s, %d and %%");
     if (type != '%' && used == values.size()) fail("too few values for the format");
-    if (type == 'd' && !is_whole(values[used]))
-      fail("'%d' wants an integer, not '", type_name(values[used]), "'");
     out += type == '%'   ? "%"
-           : type == 'd' ? std::to_string(whole(values[used]))
+           : type == 'd' ? std::to_string(integer_of(values[used]))
                          : text_of(values[used], meter);
     used += type == '%' ? 0 : 1;
     meter.check_length(out.size());

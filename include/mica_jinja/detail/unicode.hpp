@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -98,12 +99,19 @@ void each_code_point(std::string_view text, Visit visit) {
 [[nodiscard]] inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 [[nodiscard]] inline char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
 
-/// What repr() shows as an escape. Limit: code points that Unicode has not assigned are taken for printable.
+/// What repr() shows as an escape: controls, formats, separators and private characters (Unicode 15). Limit: code
+/// points that Unicode has not assigned are taken for printable below U+E0000.
 [[nodiscard]] inline bool is_printable(char32_t c) {
-  if (c == ' ') return true;
-  return c > 0x1F && !(c >= 0x7F && c <= 0xA0) && c != 0xAD && !is_space(c) &&
-         !(c >= 0x200B && c <= 0x200F) && !(c >= 0x202A && c <= 0x202E) && !(c >= 0x2060 && c <= 0x206F) &&
-         !(c >= 0xE000 && c <= 0xF8FF) && c != 0xFEFF && !(c >= 0xFFF0 && c <= 0xFFFB);
+  static constexpr struct {
+    char32_t first, last;
+  } hidden[] = {{0x00, 0x1F},       {0x7F, 0xA0},       {0xAD, 0xAD},       {0x600, 0x605},
+                {0x61C, 0x61C},     {0x6DD, 0x6DD},     {0x70F, 0x70F},     {0x890, 0x891},
+                {0x8E2, 0x8E2},     {0x180E, 0x180E},   {0x200B, 0x200F},   {0x202A, 0x202E},
+                {0x2060, 0x206F},   {0xE000, 0xF8FF},   {0xFEFF, 0xFEFF},   {0xFFF0, 0xFFFB},
+                {0x110BD, 0x110BD}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3},
+                {0x1D173, 0x1D17A}, {0xE0000, 0xE00FF}, {0xE01F0, 0x10FFFF}};
+  const auto hides = [&](const auto& range) { return c >= range.first && c <= range.last; };
+  return c == ' ' || (!is_space(c) && std::none_of(std::begin(hidden), std::end(hidden), hides));
 }
 
 [[nodiscard]] inline std::string lower(std::string text) {

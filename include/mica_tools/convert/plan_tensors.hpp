@@ -223,9 +223,11 @@ class TensorPlanner {
 
   void plan_values(TensorPlan& plan, const Stack& stack) const {
     const Checkpoint::Entry& first = stack.parts.begin()->second;
-    MICA_CHECK(first.tensor->dtype != Dtype::U8 && first.tensor->dtype != Dtype::BOOL, unsupported,
-               where(first), " is ", info(first.tensor->dtype).name,
-               ", which is no type of weights; a quantised checkpoint?");
+    for (const auto& [index, entry] : stack.parts) {
+      const Dtype type = entry.tensor->dtype;
+      MICA_CHECK(type != Dtype::U8 && type != Dtype::BOOL, unsupported, where(entry), " is ", info(type).name,
+                 ", which is no type of weights; a quantised checkpoint?");
+    }
     const std::vector<std::uint64_t> shape = detail::squeezed(first.tensor->shape, stack.rule->shape);
     MICA_CHECK(shape.size() <= 3 && first.tensor->bytes > 0, file, where(first),
                ": needed are 1 to 3 dimensions above 0");
@@ -272,10 +274,16 @@ class TensorPlanner {
     plan.dims = {shape[2] * 32, plan.rows.empty() ? shape[1] : plan.rows.size(), shape[0]};
   }
 
-  /// Eight-bit floats come with a scale for the whole, each row, or blocks of 128 by 128.
+  /// Eight-bit floats come with a scale for the whole, each row, or blocks of 128 by 128. Parts of one tensor
+  /// may have different types.
   void find_scales(StoredMatrices& m) const {
+    const auto is_scaled = [](const Checkpoint::Entry& part) { return info(part.tensor->dtype).bytes == 1; };
+    if (std::none_of(m.parts.begin(), m.parts.end(), is_scaled)) return;
     for (const Checkpoint::Entry& part : m.parts) {
-      if (info(part.tensor->dtype).bytes != 1) return;
+      if (!is_scaled(part)) {
+        m.scales.emplace_back();
+        continue;
+      }
       const Checkpoint::Entry* scales = checkpoint_.find(part.tensor->name + "_scale_inv");
       if (scales == nullptr) scales = checkpoint_.find(part.tensor->name + "_scale");
       MICA_CHECK(scales != nullptr, unsupported, where(part), " has eight-bit values and no scale");
