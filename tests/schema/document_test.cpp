@@ -33,6 +33,7 @@ TEST_CASE("a pointer leads through objects and arrays, by escaped keys") {
       {"#/$defs/none", "nothing is at '#/$defs/none'"},
       {"#/prefixItems/2", "nothing is at"},
       {"#/prefixItems/x", "nothing is at"},
+      {"#/prefixItems/01", "nothing is at"},
       {"#/prefixItems/", "nothing is at"},
       {"#/prefixItems/-", "nothing is at"},
       {"#/prefixItems/123456789", "nothing is at"},
@@ -104,6 +105,15 @@ TEST_CASE("names in constants, enumerations, defaults and examples are no anchor
                                     R"("default":)" + anchored, R"("examples":[)" + anchored + "]"})
     CHECK(
         contains(refusal(R"({"$ref":"#a","$defs":{"x":{)" + values + "}}}"), "no schema has the anchor 'a'"));
+}
+
+TEST_CASE("a property or definition may have the name of a keyword, and anchors in it") {
+  for (const char* const name : {"const", "enum", "default", "examples", "properties", "$id", "$anchor"}) {
+    const std::string anchored = "\"" + std::string(name) + R"(":{"$anchor":"a","type":"integer"})";
+    check(R"({"properties":{)" + anchored + R"(,"b":{"$ref":"#a"}},"required":["b"]})", {R"({"b":1})"},
+          {R"({"b":"1"})"});
+    check(R"({"$ref":"#a","$defs":{)" + anchored + "}}", {"1"}, {"null"});
+  }
 }
 
 TEST_CASE("since draft 2019-09, an identifier has no fragment") {

@@ -278,6 +278,22 @@ TEST_CASE("combinations of keywords mean what each of them says") {
   for (const auto& [schema, texts] : combinations) compare(schema, texts.first, texts.second);
 }
 
+TEST_CASE("an array that cannot be finished is not begun") {
+  for (const std::string& array :
+       {std::string(R"({"type":"array","items":{"enum":[1,2]},"uniqueItems":true,"minItems":3})"),
+        std::string(R"({"type":"array","items":{"type":"string"},"contains":{"type":"integer"}})"),
+        std::string(R"({"type":"array","prefixItems":[{"type":"integer"}],"items":{"type":"string"},
+                        "contains":{"type":"integer"},"minContains":2})")}) {
+    CHECK(contains(refusal(array), "no value meets"));
+    check(R"({"type":"object","properties":{"a":)" + array + R"(},"additionalProperties":false})", {"{}"},
+          {R"({"a":)", R"({"a":[])"});
+    CHECK(contains(refusal(R"({"type":"object","properties":{"a":)" + array + R"(},"required":["a"]})"),
+                   "no value meets"));
+  }
+  check(R"({"type":"array","items":{"enum":[1,2]},"uniqueItems":true,"minItems":2})", {"[1,2]", "[2,1]"},
+        {"[1]", "[1,1]"});
+}
+
 TEST_CASE("schemas that contradict themselves have no value") {
   for (const char* const schema :
        {"false", R"({"not":{}})", R"({"not":{"title":"x"}})", R"({"enum":[]})", R"({"type":[]})",

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -137,15 +138,23 @@ inline void Document::find_names(const Json& json, std::uint32_t resource) {
   struct Place {
     const Json* json;
     std::uint32_t resource;
+    bool named;  // the keys are names, such as of properties
   };
-  std::vector<Place> open = {{&json, resource}};
+  const auto among = [](std::string_view key, std::initializer_list<std::string_view> keys) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
+  std::vector<Place> open = {{&json, resource, false}};
   while (!open.empty()) {
-    auto [at, in] = open.back();
+    auto [at, in, named] = open.back();
     open.pop_back();
     if (at->is_array()) {
-      for (const Json& item : *at) open.push_back({&item, in});
+      for (const Json& item : *at) open.push_back({&item, in, false});
     }
     if (!at->is_object()) continue;
+    if (named) {
+      for (const Json& value : *at) open.push_back({&value, in, false});
+      continue;
+    }
     const Json* id = find_key(*at, resources_[in].draft == Draft::draft4 ? "id" : "$id");
     const bool overridden = resources_[in].draft <= Draft::draft7 && at->contains("$ref") && at != &json;
     if (id != nullptr && id->is_string() && !overridden) {
@@ -172,8 +181,10 @@ inline void Document::find_names(const Json& json, std::uint32_t resource) {
       if (keyword[1] == 'd') ++dynamic_anchors_[anchor];
     }
     for (const auto& [key, value] : at->items()) {
-      if (key == "enum" || key == "const" || key == "default" || key == "examples") continue;
-      if (value.is_structured()) open.push_back({&value, in});
+      if (!value.is_structured() || among(key, {"enum", "const", "default", "examples"})) continue;
+      open.push_back({&value, in,
+                      among(key, {"properties", "patternProperties", "$defs", "definitions",
+                                  "dependentSchemas", "dependencies"})});
     }
   }
 }
@@ -226,7 +237,7 @@ inline SchemaId Document::resolve(SchemaId id, std::string_view reference, std::
     const Json* next = nullptr;
     if (at->is_object()) {
       next = find_key(*at, key);
-    } else if (at->is_array() && !key.empty() && key.size() < 8 &&
+    } else if (at->is_array() && !key.empty() && key.size() < 8 && (key == "0" || key[0] != '0') &&
                key.find_first_not_of("0123456789") == std::string::npos) {
       const std::size_t i = std::stoul(key);
       next = i < at->size() ? &(*at)[i] : nullptr;

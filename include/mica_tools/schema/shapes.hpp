@@ -461,8 +461,13 @@ inline bool Shapes::object_lives(const ObjectShape& object, int depth) {
 }
 
 inline bool Shapes::array_lives(const ArrayShape& array, int depth) {
-  const auto item_lives = [&](std::uint64_t i) {
-    const auto need = cases_.intern(i < array.first.size() ? array.first[i] : array.others);
+  const auto need_of = [&](std::uint64_t i, const Literal* more = nullptr) {
+    Literals need = i < array.first.size() ? array.first[i] : array.others;
+    if (more != nullptr) need.push_back(*more);
+    return cases_.intern(std::move(need));
+  };
+  const auto item_lives = [&](std::uint64_t i, const Literal* more = nullptr) {
+    const auto need = need_of(i, more);
     return need && state(*need, depth) == Life::lives;
   };
   std::uint64_t needed = array.count.min;
@@ -472,7 +477,15 @@ inline bool Shapes::array_lives(const ArrayShape& array, int depth) {
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(needed, array.first.size() + 1); ++i) {
     if (!item_lives(i)) return false;
   }
-  return true;  // counted items are tried while the array is written: ArrayRules
+  for (const CountedItems& each : array.counted) {
+    std::uint64_t possible = 0;  // first items that can be counted
+    for (std::uint64_t i = each.from; i < array.first.size(); ++i) possible += item_lives(i, &each.value);
+    if (possible < each.count.min && !item_lives(array.first.size(), &each.value)) return false;
+  }
+  if (!array.unique || !array.first.empty()) return true;
+  const auto others = need_of(0);
+  const auto values = others ? listed(*others) : std::nullopt;
+  return !values || needed <= values->size();
 }
 
 /// Leaves out what has no values.

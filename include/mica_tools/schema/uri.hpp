@@ -68,13 +68,18 @@ namespace detail {
   const std::size_t root = detail::root_size(base);
   if (reference.starts_with("//"))
     return std::string(base.substr(0, detail::scheme_size(base))).append(reference);
-  if (reference[0] == '/') return std::string(base.substr(0, root)) + detail::without_dots(reference);
-  const std::string_view path = base.substr(root, std::min(base.find('?'), base.size()) - root);
+  const std::string_view before_query = base.substr(0, std::min(base.find('?'), base.size()));
+  const std::size_t mark = std::min(reference.find('?'), reference.size());
+  const std::string query(reference.substr(mark));
+  reference = reference.substr(0, mark);
+  if (reference.empty()) return std::string(before_query) + query;
+  if (reference[0] == '/') return std::string(base.substr(0, root)) + detail::without_dots(reference) + query;
+  const std::string_view path = before_query.substr(root);
   const std::size_t slash = path.rfind('/');
   std::string merged(slash == std::string_view::npos
                          ? (root > 0 && base.substr(0, root).find("//") != std::string_view::npos ? "/" : "")
                          : std::string(path.substr(0, slash + 1)));
-  return std::string(base.substr(0, root)) + detail::without_dots(merged.append(reference));
+  return std::string(base.substr(0, root)) + detail::without_dots(merged.append(reference)) + query;
 }
 
 /// A fragment with %XX as bytes; nothing where one is damaged.
