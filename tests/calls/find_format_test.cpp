@@ -215,6 +215,13 @@ TEST_CASE("calls before the text of a message are found, and names without argum
   CHECK_FALSE(no_arguments.writes_calls);
 }
 
+TEST_CASE("calls as Python prints them are no format") {
+  const auto printed = calls::find_template_calls(
+      "{% for m in messages %}<|turn|>{{ m.content or '' }}{{ m.tool_calls }}<|stop|>{% endfor %}");
+  CHECK_FALSE(printed.writes_calls);
+  CHECK(printed.format.call_open == "<tool_call>\n");
+}
+
 TEST_CASE("the marks of thoughts are those in the template") {
   for (const auto& [open, close] : {std::pair{"<|START_THINKING|>", "<|END_THINKING|>"},
                                     {"[THINK]", "[/THINK]"},

@@ -65,11 +65,17 @@ std::optional<CallStyle> first_style(const SampleTemplate& sample,
   return std::nullopt;
 }
 
+/// Whether a rendering has calls as Python prints them, which is no format.
+inline bool is_printed(std::string_view rendered) {
+  return rendered.find("'function': {") != std::string_view::npos;
+}
+
 /// The first format that a rendering has.
 inline std::optional<CallFormat> learn_from(const SampleTemplate& sample, const ThoughtMarks& thoughts) {
   const std::string plain = sample.render(nullptr);
   std::optional<CallFormat> format;
   const auto has_format = [&](const CallStyle& style, const std::string& rendered) {
+    if (is_printed(rendered)) return false;
     format = learn_format(rendered, plain, thoughts);
     if (!format || !finds_sample(*format, rendered)) return false;
     if (style.id == "micacall") format->id_bytes = style.id.size() + 1;
@@ -79,12 +85,13 @@ inline std::optional<CallFormat> learn_from(const SampleTemplate& sample, const 
   return first_style(sample, {Content::text, Content::null}, has_format) ? format : std::nullopt;
 }
 
-/// Whether the calls are in a rendering. A mapping as Python prints it does not count: it is no format.
+/// Whether the calls are in a rendering, with arguments that are no printed mapping.
 inline bool has_sample(std::string_view rendered) {
   const auto has = [rendered](std::string_view text) {
     return rendered.find(text) != std::string_view::npos;
   };
-  return has(Sample::names[0]) && has(Sample::value) && !has("'" + std::string(Sample::key) + "'");
+  return has(Sample::names[0]) && has(Sample::value) && !has("'" + std::string(Sample::key) + "'") &&
+         !is_printed(rendered);
 }
 
 /// What the template does besides the format of answers.
