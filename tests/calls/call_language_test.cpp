@@ -261,8 +261,9 @@ TEST_CASE("strings do not contain the text that ends answers, and thoughts need 
   CHECK(texts.has(with_thoughts(format, "Yes.")));
   const std::string fixed =
       R"({"name":"f","parameters":{"properties":{"a":{"const":"x<|im_end|>"}},"required":["a"]}})";
-  CHECK_THROWS_AS(calls::call_language(format, "[" + fixed + "]", options), Error);
-  CHECK_THROWS_AS(calls::call_language(format, R"([{"name":"<|im_end|>"}])", options), Error);
+  CHECK_THROWS_AS(static_cast<void>(calls::call_language(format, "[" + fixed + "]", options)), Error);
+  CHECK_THROWS_AS(static_cast<void>(calls::call_language(format, R"([{"name":"<|im_end|>"}])", options)),
+                  Error);
   options.text_schema = R"({"type":"string"})";
   LanguageTexts alone(calls::call_language(format, "[]", options));
   CHECK(alone.has(R"("a<|im_en")"));
@@ -303,7 +304,7 @@ TEST_CASE("a schema of the text: thoughts, then JSON or a call") {
     CHECK_FALSE(alone.has(in_channel("Hi")));
     CHECK_FALSE(alone.has(written(format, "now", Json::object())));
     if (format.notation == Notation::python || format.notation == Notation::bare) {
-      CHECK_THROWS_AS(calls::call_language(format, language_tools, options), Error);
+      CHECK_THROWS_AS(static_cast<void>(calls::call_language(format, language_tools, options)), Error);
       continue;
     }
     LanguageTexts beside(calls::call_language(format, language_tools, options));
