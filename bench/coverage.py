@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which branches of parsers, tokenizers and templates run in tests, as one table.
+r"""Which branches of parsers, tokenizers and templates run in tests, as one table.
 
 usage: bench/coverage.py BUILD [--inputs DIR] [--list FILE] [--tools SUFFIX]
 
 BUILD is a build by clang with -DMICA_COVERAGE=ON, in which these targets exist; what is missing is left out:
   cmake -S . -B build/coverage -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=None -DMICA_COVERAGE=ON
-  cmake --build build/coverage --target replay test_gguf test_text test_constraint test_calls test_convert
+  cmake --build build/coverage --target replay test_gguf test_text test_schema test_constraint test_calls \
+    test_convert test_search test_quantize test_serve
 The programs run one after the other, replay with the stored inputs of each fuzz target, and with those below
 DIR/NAME. --list: writes each branch that never went one of its ways, with file, line and column. --tools: what
 stands behind the names of llvm-profdata and llvm-cov (-14). Standard library only.
