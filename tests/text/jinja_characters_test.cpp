@@ -24,7 +24,7 @@ std::string render(const char* source, std::string_view v) {
 }
 
 /// repr() of the text.
-std::string quoted(std::string_view text) { return render("{{ [v] }}", text); }
+std::string repr(std::string_view text) { return render("{{ [v] }}", text); }
 
 std::string words_of(std::string_view text) { return render("{{ v.split()|join('|') }}", text); }
 
@@ -43,7 +43,7 @@ constexpr std::string_view no_spaces[] = {"\x01",     "\x08",     "\x0E",   "\x1
 
 TEST_CASE("white space is that of Unicode and four separators of ASCII") {
   for (const std::string_view space : spaces) {
-    CAPTURE(quoted(space));
+    CAPTURE(repr(space));
     const std::string c(space);
     CHECK(words_of("a" + c + c + "b") == "a|b");
     CHECK(render("{{ v.strip() }}", c + "a" + c + "b" + c) == "a" + c + "b");
@@ -51,7 +51,7 @@ TEST_CASE("white space is that of Unicode and four separators of ASCII") {
     CHECK(render("{{ v|trim }}", c).empty());
   }
   for (const std::string_view other : no_spaces) {
-    CAPTURE(quoted(other));
+    CAPTURE(repr(other));
     const std::string c(other);
     CHECK(words_of("a" + c + "b") == "a" + c + "b");
     CHECK(render("{{ v.strip() }}", c + "a" + c) == c + "a" + c);
@@ -62,7 +62,7 @@ TEST_CASE("lines end where str.splitlines ends them") {
   const auto lines = [](std::string_view text) { return render("{{ v.splitlines() }}", text); };
   for (const std::string_view end :
        {"\n", "\r", "\r\n", "\x0B", "\x0C", "\x1C", "\x1D", "\x1E", "\xC2\x85", "\u2028", "\u2029"}) {
-    CAPTURE(quoted(end));
+    CAPTURE(repr(end));
     const std::string e(end);
     CHECK(lines("a" + e + "b" + e) == "['a', 'b']");
     CHECK(lines(e + e) == "['', '']");
@@ -71,7 +71,7 @@ TEST_CASE("lines end where str.splitlines ends them") {
   for (const std::string_view other :
        {"\t", "\x0E", "\x1B", "\x1F", "\xC2\x84", "\xC2\x86", "\u00A0", "\u2027", "\u202A", "\u3000"}) {
     const std::string whole = "a" + std::string(other) + "b";
-    CHECK(lines(whole) == quoted(whole));
+    CHECK(lines(whole) == repr(whole));
   }
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("repr escapes what cannot be seen and shows the rest") {
              {"\u061C\u180E\u0600\u0606", "\\u061c\\u180e\\u0600\u0606"},
              {"\U0001F600\U000E0100", "\U0001F600\U000E0100"},
              {"\U000E0001\U000F0000\U0010FFFD", "\\U000e0001\\U000f0000\\U0010fffd"}}) {
-    CHECK(quoted(text) == "['" + std::string(shown) + "']");
+    CHECK(repr(text) == "['" + std::string(shown) + "']");
   }
 }
 
@@ -104,14 +104,14 @@ TEST_CASE("each byte that is no UTF-8 is a character of its own") {
        {"\x80", "\xC1\x81", "\xF5\x80\x80\x80", "\xFF", "\xC3", "\xE4\xBD", "\xF0\x9F\x98", "\xE0\x9F\xBF",
         "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xE4(("}) {
     const std::string text(bad);
-    CAPTURE(quoted(bad));
+    CAPTURE(repr(bad));
     CHECK(render("{{ v|length }}", bad) == std::to_string(bad.size()));
     CHECK(render("{{ v[0] }}", bad) == text.substr(0, 1));
     CHECK(render("{{ v.strip() }}", " " + text + " ") == text);
     CHECK(words_of(text + " " + text) == text + "|" + text);
     CHECK(render("{{ v.splitlines()|length }}", text + "\n" + text) == "2");
   }
-  CHECK(quoted("a\x80z\xC3(") == "['a\\x80z\\xc3(']");
+  CHECK(repr("a\x80z\xC3(") == "['a\\x80z\\xc3(']");
   CHECK(render("{{ v.strip() }}", "\xFF a\x80 ") == "\xFF a\x80");
 }
 
