@@ -118,7 +118,9 @@ void check_case(const std::filesystem::path& folder, const nlohmann::json& one) 
   const std::string path = (folder / name).string();
   const std::string verb = one["mode"] == "chat" ? "run" : "complete";
   const unsigned limit_s = one["limit_s"].get<unsigned>() * (sanitized ? 10 : 1);
-  const Outcome outcome = run_program({MICA_PROGRAM, verb, path, one["prompt"], "-n", "4"}, limit_s);
+  // Greedy: a sampled answer may have any byte, and a pipe gets it as it is.
+  const Outcome outcome =
+      run_program({MICA_PROGRAM, verb, path, one["prompt"], "-n", "4", "--temp", "0"}, limit_s);
   const std::string text = comparable(outcome.text, path, name);
   CAPTURE(name);
   CAPTURE(outcome.text);
