@@ -74,18 +74,19 @@ def branches(programs, folder, tools):
             counts = found[name].setdefault((line, column, end_line, end_column), [0, 0])
             counts[0] += yes  # instantiations of one template together
             counts[1] += no
-        for place in list(constant(found[name], file["segments"])):
-            del found[name][place]
+        found[name] = decided_by_runs(found[name], file["segments"])
     return found
 
 
-def constant(counts, segments):
-    """Places of branches that the compiler decided, such as if constexpr: passed, and neither way counted."""
+def decided_by_runs(counts, segments):
+    """Without branches that the compiler decided, such as if constexpr: passed, and neither way counted."""
     starts = [(line, column) for line, column, *_ in segments]
-    for place, both in counts.items():
+
+    def passed(place):
         at = bisect.bisect_right(starts, place[:2]) - 1
-        if both == [0, 0] and at >= 0 and segments[at][2] > 0:
-            yield place
+        return at >= 0 and segments[at][2] > 0
+
+    return {place: both for place, both in counts.items() if any(both) or not passed(place)}
 
 
 def main():

@@ -16,8 +16,8 @@
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 #include <fcntl.h>
@@ -88,22 +88,21 @@ void on_fault(int number, ::siginfo_t* info, void*) {
   ::_exit(1);
 }
 
-/// As read(2) from stdin, but a signal after which stop() is true ends it with EINTR even if the signal came
-/// just before.
+/// As read(2), but a signal after which stop() is true ends it with EINTR even if the signal came just before.
 template <class Stop>
-::ssize_t read_input(std::span<char> to, Stop stop) {
+::ssize_t read_input(int input, std::span<char> to, Stop stop) {
   sigset_t watched, before;
   sigemptyset(&watched);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, number);
   ::pthread_sigmask(SIG_BLOCK, &watched, &before);
-  ::fd_set input;
-  FD_ZERO(&input);
-  FD_SET(STDIN_FILENO, &input);
-  const bool ready = !stop() && ::pselect(STDIN_FILENO + 1, &input, nullptr, nullptr, nullptr, &before) >= 0;
+  ::fd_set inputs;
+  FD_ZERO(&inputs);
+  FD_SET(input, &inputs);
+  const bool ready = !stop() && ::pselect(input + 1, &inputs, nullptr, nullptr, nullptr, &before) >= 0;
   const int error = stop() ? EINTR : errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
-  return ready ? ::read(STDIN_FILENO, to.data(), to.size()) : -1;
+  return ready ? ::read(input, to.data(), to.size()) : -1;
 }
 
 std::string_view variable(const char* name) {
@@ -307,7 +306,8 @@ std::optional<std::string> LineReader::next() {
     }
     char buffer[1 << 14];
     const bool ends = on_interrupt_ == OnInterrupt::end;
-    const ::ssize_t got = read_input(buffer, [&] { return ends ? interrupted().load() : terminated(); });
+    const ::ssize_t got =
+        read_input(STDIN_FILENO, buffer, [&] { return ends ? interrupted().load() : terminated(); });
     if (ends && interrupted()) throw Stop{130, {}};
     if (got < 0 && errno == EINTR && !terminated()) continue;
     if (got <= 0) return pending_.empty() ? std::nullopt : std::optional(std::exchange(pending_, {}));
@@ -316,32 +316,24 @@ std::optional<std::string> LineReader::next() {
 }
 
 std::string read_text(const std::string& path) {
+  std::optional<io::File> file;
+  if (path != "-") file = io::File::open(path);
   std::string text;
-  if (path == "-") {
-    char buffer[1 << 16];
-    for (::ssize_t got = 1; got != 0;) {
-      got = read_input(buffer, [] { return interrupted().load(); });
-      if (got < 0 && errno == EINTR) {
-        if (interrupted()) throw Stop{130, {}};
-        continue;
-      }
-      MICA_CHECK(got >= 0, file, "stdin: reading failed: ", std::strerror(errno));
-      text.append(buffer, static_cast<std::size_t>(got));
-    }
+  if (file && file->size() != 0) {
+    text.resize(static_cast<std::size_t>(file->size()));
+    file->read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
     return text;
   }
-  const io::File file = io::File::open(path);
-  if (file.size() == 0) {  // also the size of files of /proc
-    char buffer[1 << 16];
-    for (::ssize_t got = 1; got != 0;) {
-      got = ::read(file.descriptor(), buffer, sizeof buffer);
-      MICA_CHECK(got >= 0, file, path, ": reading failed: ", std::strerror(errno));
-      text.append(buffer, static_cast<std::size_t>(got));
+  char buffer[1 << 16];  // stdin, or a file of /proc, which has size 0
+  for (::ssize_t got = 1; got != 0;) {
+    got = read_input(file ? file->descriptor() : STDIN_FILENO, buffer, [] { return interrupted().load(); });
+    if (got < 0 && errno == EINTR) {
+      if (interrupted()) throw Stop{130, {}};
+      continue;
     }
-    return text;
+    MICA_CHECK(got >= 0, file, file ? path : "stdin", ": reading failed: ", std::strerror(errno));
+    text.append(buffer, static_cast<std::size_t>(got));
   }
-  text.resize(static_cast<std::size_t>(file.size()));
-  file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   return text;
 }
 
