@@ -197,10 +197,10 @@ TEST_CASE("texts do not wait for answers that are as many as may run") {
   const EncoderFile encoder;
   Running server({fairy, encoder.path}, plenty, {.parallel = 1, .resident_bytes = nothing_slowly}, 256);
   const auto chat = server.scheduler.model("0");
+  Job texts = job_of(server.scheduler.model("1"), some_texts);  // loaded before an answer begins
   const auto first = server.scheduler.submit(chat_job(chat, 200));
   const auto second = server.scheduler.submit(chat_job(chat, 200));
-  const CollectedRows rows =
-      collect_rows(*server.scheduler.submit(job_of(server.scheduler.model("1"), some_texts)));
+  const CollectedRows rows = collect_rows(*server.scheduler.submit(std::move(texts)));
   CHECK(rows.failure.empty());
   const auto answers = server.scheduler.snapshot().answers;
   CHECK(std::any_of(answers.begin(), answers.end(), [](const AnswerState& each) { return !each.running; }));
