@@ -155,6 +155,27 @@ TEST_CASE("bytes that are no UTF-8 are read as U+FFFD, and valid text comes back
   CHECK(text_of(bpe, bpe.encode(nul, plain)) == nul);
 }
 
+TEST_CASE("a special token that is half of a character leaves U+FFFD on both of its sides") {
+  Toy toy;
+  const TokenId half = toy.small.add("\x9F", TokenType::user_defined);
+  const Bpe bpe = toy.build();
+  const Ids ids = bpe.encode("a\U0001F600b", plain);  // F0 9F 98 80
+  CHECK(std::count(ids.begin(), ids.end(), half) == 1);
+  CHECK(text_of(bpe, ids) == "a\uFFFD\x9F\uFFFD\uFFFDb");
+}
+
+TEST_CASE("places where no special token begins are those of the text, whatever stands before them") {
+  Toy toy;
+  const TokenId end = toy.small.add("<e>", TokenType::control);
+  const Bpe bpe = toy.build();
+  const std::size_t literal[] = {2};
+  const EncodeOptions options{.add_special = false, .parse_special = true, .literal = literal};
+  const std::string text = "\xFF\xFF<e>";
+  CHECK(bpe.encode(text, parsed).back() == end);
+  CHECK(text_of(bpe, bpe.encode(text, options)) == "\uFFFD\uFFFD<e>");
+  CHECK(bpe.encode(text, options).back() == TokenId{'>'});
+}
+
 TEST_CASE("a byte that the vocabulary lacks becomes the unknown token, or nothing") {
   SmallVocabulary small("gpt2");
   small.source().pre = "gpt-2";

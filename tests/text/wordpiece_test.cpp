@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -64,6 +66,27 @@ TEST_CASE("a word is the longest tokens from left to right, or unknown as a whol
   CHECK(t.encode("able", plain) == Ids{toy.unk});  // continues a word, begins none
   CHECK(t.encode("", plain).empty());
   CHECK(t.encode(" \n\t ", plain).empty());
+}
+
+TEST_CASE("a special token that is half of a character leaves U+FFFD on both of its sides") {
+  Toy toy;
+  const TokenId half = toy.small.add("\xA9", TokenType::user_defined);  // the end of U+00E9
+  const TokenId lead = toy.small.add("\xE6", TokenType::control);       // the begin of U+6F22
+  const WordPiece t = toy.build();
+  CHECK(t.encode("caf\u00E9 hello", plain) == Ids{toy.unk, half, toy.hello});
+  CHECK(t.encode("\xC3\xA9", plain) == Ids{half});  // WordPiece drops U+FFFD
+  CHECK(t.encode("hello \u6F22", parsed) == Ids{toy.hello, lead});
+  CHECK(t.encode("hello \u6F22", plain) == Ids{toy.hello, toy.kanji});
+}
+
+TEST_CASE("places where no special token begins are those of the text, whatever stands before them") {
+  Toy toy;
+  const WordPiece t = toy.build();
+  const std::size_t literal[] = {6};
+  const EncodeOptions options{.add_special = false, .parse_special = true, .literal = literal};
+  const Ids ids = t.encode("hello\xFF[SEP]", options);
+  CHECK(std::count(ids.begin(), ids.end(), toy.sep) == 0);
+  CHECK(t.encode("hello\xFF[SEP]", parsed) == Ids{toy.hello, toy.sep});
 }
 
 TEST_CASE("a text stands between CLS and SEP, whatever the flags of the file") {

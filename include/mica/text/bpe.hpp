@@ -102,10 +102,10 @@ class Bpe {
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const {
     detail::check_text_bytes(text);
     std::string repaired;
-    if (!is_utf8(text)) text = repaired = repaired_utf8(text);
     Scratch scratch;
     const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
-      pretokenizer_.split(stretch, [&](std::string_view word) { encode_word(word, scratch, out); });
+      pretokenizer_.split(as_utf8(stretch, repaired),
+                          [&](std::string_view word) { encode_word(word, scratch, out); });
     };
     return detail::encode_around_special(vocabulary_, text, options, on_text, [](TokenId) { return false; });
   }

@@ -20,7 +20,7 @@ namespace mica::text {
 struct EncodeOptions {
   bool add_special = true;     ///< add the BOS and EOS that the vocabulary asks for
   bool parse_special = false;  ///< a control token written out in the text ("<|eot_id|>") becomes that token
-  /// Ascending byte offsets in valid UTF-8 text at which no special token begins. MarkedMessages makes them.
+  /// Ascending byte offsets in the text at which no special token begins. MarkedMessages makes them.
   std::span<const std::size_t> literal = {};
 };
 

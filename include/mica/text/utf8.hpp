@@ -61,6 +61,11 @@ inline std::string repaired_utf8(std::string_view text) {
   return out;
 }
 
+/// The text where it needs no repair, else the repaired one, which `storage` then holds.
+inline std::string_view as_utf8(std::string_view text, std::string& storage) {
+  return is_utf8(text) ? text : storage = repaired_utf8(text);
+}
+
 /// Bytes at the end of the text that begin a character without finishing it: 0 to 3.
 constexpr std::size_t utf8_unfinished_bytes(std::string_view text) noexcept {
   for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {

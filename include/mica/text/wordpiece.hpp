@@ -40,9 +40,9 @@ class WordPiece {
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const {
     detail::check_text_bytes(text);
     std::string repaired;
-    if (!is_utf8(text)) text = repaired = repaired_utf8(text);
     Word word;
     const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
+      stretch = as_utf8(stretch, repaired);
       while (!stretch.empty()) add(detail::take_character(stretch), word, out);
       finish(word, out);
     };
