@@ -4,6 +4,8 @@
 # It only looks; what is downloaded on request is in mica-fetch.cmake, which the installed package does not have.
 
 set(MICA_PARTS eigen xsimd text checksum server)
+# Parts whose library is that of the machines, and not one of a package manager for C++.
+set(MICA_SYSTEM_PARTS mpi)
 
 macro(mica_find_highway)
   if(NOT TARGET hwy::hwy AND TARGET hwy) # built by the project that uses mica
@@ -106,8 +108,12 @@ macro(mica_find_part part)
     if(TARGET OpenSSL::SSL)
       list(APPEND MICA_${part}_LIBRARIES OpenSSL::SSL OpenSSL::Crypto)
     endif()
+  elseif(${part} STREQUAL mpi)
+    set(MPI_CXX_SKIP_MPICXX TRUE) # its C functions alone; those of C++ are no standard any more
+    find_package(MPI QUIET COMPONENTS CXX)
+    set(MICA_${part}_LIBRARIES MPI::MPI_CXX)
   else()
-    set(MICA_${part}_LACKS "part of that name; the parts are ${MICA_PARTS}")
+    set(MICA_${part}_LACKS "part of that name; the parts are ${MICA_PARTS};${MICA_SYSTEM_PARTS}")
   endif()
   foreach(mica_library IN LISTS MICA_${part}_LIBRARIES)
     if(NOT TARGET ${mica_library})

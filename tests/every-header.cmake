@@ -6,7 +6,7 @@
 # The headers that cannot compile here, directly or through another one.
 set(beyond "")
 foreach(need "<Eigen/=eigen" "<xsimd/=xsimd" "<(pcre2|nlohmann/)=text" "<xxhash=checksum"
-    "<httplib=server")
+    "<httplib=server" "<mpi=mpi")
   string(REGEX MATCH "^(.*)=(.*)$" need "${need}")
   if(NOT TARGET mica::${CMAKE_MATCH_2})
     list(APPEND beyond "${CMAKE_MATCH_1}")

@@ -19,7 +19,7 @@ namespace {
 int exit_code(StopReason reason) {
   if (reason == StopReason::cancelled) return 130;
   if (reason == StopReason::no_memory) return 4;
-  return reason == StopReason::write_failed || reason == StopReason::read_failed ? 1 : 0;
+  return reason >= StopReason::write_failed ? 1 : 0;
 }
 
 /// Ends the line even if an answer ends with an error.
@@ -133,7 +133,7 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
     throw;
   }
   if (halted()) {
-    if (result_.reason == StopReason::read_failed || result_.reason == StopReason::cancelled)
+    if (result_.reason >= StopReason::read_failed || result_.reason == StopReason::cancelled)
       result_.reason = StopReason::no_memory;
     static_cast<void>((*governor_)());  // the file of the session needs memory
   }
@@ -191,8 +191,7 @@ void Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> pr
         announce_ending();
         show_reading(first + count - before);
       });
-  MICA_CHECK(status != model::StepStatus::read_failed && status != model::StepStatus::write_failed, failed,
-             model::text(status));
+  MICA_CHECK(!ends_all(status) && status != model::StepStatus::write_failed, failed, model::text(status));
   result_.timings.prompt = {now, reading.seconds()};
   for (const TokenId id : prompt) sampler_.accept(id);
   const auto rest = prompt.subspan(session.tokens().size() - before);
@@ -331,7 +330,7 @@ std::string Answerer::json_object() const {
   const std::string forced = constraint_ ? join(",\"tokens_forced\":", result_.forced) : "";
   const std::string model =
       verb_.draft_answers ? join(",\"model\":", json_string(model_.document().path())) : "";
-  const std::string sentence = result_.reason == StopReason::read_failed             ? last_error()
+  const std::string sentence = result_.reason >= StopReason::read_failed             ? last_error()
                                : result_.reason == StopReason::no_memory && halted() ? halted_text()
                                                                                      : std::string();
   const std::string error = sentence.empty() ? "" : join("\"error\":", json_string(sentence), ",");

@@ -219,8 +219,20 @@ void AnswerVerb::declare(Flags& flags) {
   ChatOptions::add_to(flags);
   add_session(flags);
   RunningOptions::add_to(flags);
+  add_ranks(flags);
   add_degrade(flags);
   AnswerOptions::add_to(flags);
+}
+
+void AnswerVerb::prepare() {
+  RunningVerb::prepare();
+  if (!link) return;
+  MICA_CHECK(session.empty(), unsupported,
+             "--session: a model on several ranks cannot be saved; leave it out");
+  MICA_CHECK(mtp == 0, unsupported,
+             "--speculate mtp: the head runs as one process; use ngram, or leave it out");
+  governor = false;  // it would halt one rank in the middle of a step
+  if (follows()) follow();
 }
 
 void AnswerVerb::add_session(Flags& flags) {

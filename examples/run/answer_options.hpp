@@ -84,6 +84,9 @@ class AnswerVerb : public RunningVerb, public PromptOptions, public ChatOptions,
 
   /// Whether a folder stands for the best of its models.
   [[nodiscard]] virtual bool answers_with_one_model() const noexcept { return true; }
+  void prepare() override;
+  /// Repeats what rank 0 does, until that ends.
+  [[noreturn]] void follow();
 
   std::string session;  // a file, empty
 

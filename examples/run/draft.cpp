@@ -18,6 +18,8 @@ OpenOptions how_to_open(const AnswerVerb& verb, std::size_t n_ctx) {
   open.logits_rows = 1;
   open.memory_bytes.reset();
   open.choice.weights = paging::Choice::resident;
+  open.choice.ranks = {};  // rank 0 drafts alone
+  open.leads = nullptr;
   return open;
 }
 

@@ -45,11 +45,15 @@ void make_it_fit_beside_draft(const AnswerVerb& verb, const gguf::Document& docu
   }
 }
 
-Model load(const Verb& verb, gguf::Document document, OpenOptions open) {
+Model load(const RunningVerb& verb, gguf::Document document, OpenOptions open) {
+  if (verb.link) refuse_different_ranks(*verb.link, document, open, verb.rank_shares);
   LoadingLine line(verb, document);
   open.progress = line.report();
   try {
-    return {std::move(document), open};
+    Model model(std::move(document), open);
+    if (!verb.follows()) return model;
+    follow(model.transformer(), *verb.link);
+    throw Stop{0, {}};
   } catch (const Error& error) {
     if (error.code() == ErrorCode::failed && interrupted()) throw Stop{130, {}};
     throw;
@@ -92,6 +96,17 @@ Model open_model(const AnswerVerb& verb) {
   note_long_context(verb, model.transformer().n_ctx(), model.config());
   if (pacer != nullptr) note(verb, join("mica: pace: ", pacer->text()));
   return model;
+}
+
+void AnswerVerb::follow() {
+  quiet = true;
+  draft.clear();  // rank 0 has it
+  try {
+    static_cast<void>(open_model(*this));
+  } catch (const Error& error) {
+    raise(error.code(), "rank ", link->rank(), ": ", error.message());
+  }
+  throw Stop{0, {}};
 }
 
 }  // namespace mica::program

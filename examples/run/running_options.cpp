@@ -85,6 +85,17 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
   flags.at_end([this](std::vector<std::string>& notes) { settle_memory(notes); });
 }
 
+void RunningOptions::add_ranks(Flags& flags) {
+  flags.group("Model");
+  flags.custom("--rank-shares", "LIST",
+               "of several processes that mpirun started: the share of each in the weights, 2,1,1",
+               "numbers above 0, one for each rank, with commas between them", "equal",
+               [this](const std::string& text, const std::string& where) {
+                 rank_shares = parse_shares(text, where);
+                 return true;
+               });
+}
+
 void RunningOptions::add_degrade(Flags& flags) {
   flags.group("Model");
   flags.toggle(
@@ -96,6 +107,7 @@ void RunningOptions::add_degrade(Flags& flags) {
 void RunningVerb::prepare() {
   check_machine();
   if (!targets.empty()) limit_targets(targets);
+  link = join_ranks(runs_on_ranks() ? std::string_view() : about.name);
 }
 
 /// Limits are read once, here; plans and ledgers use these numbers.
@@ -137,6 +149,10 @@ OpenOptions open_options(const RunningOptions& options) {
   open.choice = choice_of(options.choice);
   open.memory_bytes = options.memory_bytes;
   open.limits = options.limits;
+  if (options.link != nullptr) {
+    open.choice.ranks = ranks::ByRows<ranks::AnyLink>(*options.link, options.rank_shares);
+    if (options.link->rank() == 0) open.leads = options.link.get();
+  }
   return open;
 }
 

@@ -6,12 +6,15 @@
 #include "choice.hpp"
 #include "flags.hpp"
 #include "mica/runtime/open_options.hpp"
+#include "ranks.hpp"
 #include "verb.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mica::program {
 
@@ -26,7 +29,9 @@ struct RunningOptions {
   bool elements_given = false;  // -ctk or -ctv was given
   bool weights_given = false;
   bool storage_given = false, eviction_given = false;
-  bool degrade = false;  // choices that change numbers may be made to fit
+  bool degrade = false;                       // choices that change numbers may be made to fit
+  std::vector<double> rank_shares;            // empty: equal ones
+  std::shared_ptr<ranks::AnyLink> link = {};  // to the other processes of mpirun; null: this one is alone
 
   budget::MemoryLimits limits;                // when the program began
   std::optional<std::uint64_t> memory_bytes;  // --memory in bytes, within the limits
@@ -35,6 +40,8 @@ struct RunningOptions {
   /// context, standard: what help says of -c.
   void add_to(Flags& flags, std::string context = "tokens of context; 0: what the model was trained for",
               std::string standard = "0");
+  /// For verbs that run on several ranks.
+  void add_ranks(Flags& flags);
   /// For verbs that change choices to fit the budget.
   void add_degrade(Flags& flags);
 
@@ -47,6 +54,8 @@ class RunningVerb : public Verb, public RunningOptions {
  public:
   using Verb::Verb;
   void prepare() override;
+  /// Whether this process repeats what rank 0 does.
+  [[nodiscard]] bool follows() const noexcept { return link != nullptr && link->rank() != 0; }
 };
 
 /// -t: 0 is as many as affinity and the CPU quota allow.

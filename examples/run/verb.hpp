@@ -46,6 +46,8 @@ class Verb : public OutputOptions {
   virtual void prepare() {}
   /// Runs the verb. Returns the exit code, or raises mica::Error.
   virtual int run() = 0;
+  /// Whether it runs on several processes that mpirun started; the others raise where there are any.
+  [[nodiscard]] virtual bool runs_on_ranks() const noexcept { return false; }
   /// The form of its errors.
   [[nodiscard]] virtual ErrorForm error_form() const {
     return jsonl ? ErrorForm::jsonl : json ? ErrorForm::json : ErrorForm::text;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of contents: a header for each room, floor by floor. A room uses itself, lower floors, and rooms to
-// its left. Include this for everything that needs Highway alone, or a room, or the headers you use. Not here:
-// backends, which need another library, and the headers by which a unit of kernels is made
+// The table of contents: a header for each room, floor by floor. A room uses itself, lower floors, and rooms
+// to its left. Include this for everything that needs Highway alone, or a room, or the headers you use. Not
+// here: backends, which need another library, and the headers by which a unit of kernels is made
 // (kernel/highway/dispatch.hpp and -inl.hpp). What makes and measures models, and conversations, are in
 // mica_tools/tools.hpp.
 #pragma once
@@ -17,6 +17,7 @@
 #include "mica/budget.hpp"   // the ledger of bytes and the limits of the machine
 #include "mica/alloc.hpp"    // where bytes come from
 #include "mica/exec.hpp"     // threads
+#include "mica/ranks.hpp"    // one model in several processes or threads, each with some rows
 
 #include "mica/format.hpp"   // how values are encoded
 #include "mica/tensor.hpp"   // matrices whose format is known when the file is

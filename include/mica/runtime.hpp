@@ -16,6 +16,7 @@
 #include "mica/runtime/governed.hpp"
 #include "mica/runtime/governor.hpp"
 #include "mica/runtime/idle_sessions.hpp"
+#include "mica/runtime/leader.hpp"
 #include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/model_drafter.hpp"
 #include "mica/runtime/mtp_drafter.hpp"

@@ -15,6 +15,7 @@
 #include "archetype/kv_storage.hpp"
 #include "archetype/observer.hpp"
 #include "archetype/pager.hpp"
+#include "archetype/ranks.hpp"
 #include "archetype/weight_format.hpp"
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"
@@ -84,6 +85,8 @@ TEST_CASE("each archetype alone computes the bits of the default policies") {
   CHECK(same_bits(expected, run<Changed<WithWeights<archetype::WeightFormat>>>(tiny)));
   CHECK(same_bits(expected, run<Changed<WithEviction<archetype::Eviction>>>(tiny)));  // nothing must go
   CHECK(same_bits(expected, run<Changed<WithObserver<archetype::Observer>>>(tiny)));
+  CHECK(same_bits(expected, run<Changed<WithRanks<archetype::Ranks>>>(tiny)));
+  CHECK(same_bits(expected, run<Changed<WithRanks<ranks::ByRows<archetype::RankLink>>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::Arch, WithKvElement<format::F32>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::ArchWithBlock, WithKvElement<format::F32>>>(tiny)));
   std::size_t blocks = 0;
@@ -98,7 +101,8 @@ TEST_CASE("all archetypes together compute the bits of the default policies") {
                   WithKvElement<archetype::KvElement>, WithAllocator<archetype::Allocator>,
                   WithKv<archetype::KvStorage<archetype::Allocator>>,
                   WithPager<archetype::Pager<archetype::Allocator>>, WithWeights<archetype::WeightFormat>,
-                  WithEviction<archetype::Eviction>, WithObserver<archetype::Observer>>;
+                  WithEviction<archetype::Eviction>, WithObserver<archetype::Observer>,
+                  WithRanks<archetype::Ranks>>;
   const TinyModel tiny({.format = format::F16::id});
   std::size_t blocks = 0;
   CHECK(same_bits(run<Default>(tiny), run<Least>(tiny, {.allocator = archetype::Allocator(blocks)})));

@@ -74,6 +74,9 @@ struct Shelf {
   std::map<std::size_t, std::vector<float>> in;       // by expert: the rows that went into its first products
   std::map<std::size_t, std::size_t> hidden_rows;
 
+  static constexpr bool divides = false;
+
+  [[nodiscard]] ranks::Part outputs() const { return ranks::all_of(experts[0].down.matrix().rows()); }
   void prefetch(std::size_t e) { ++announced[e]; }
   [[nodiscard]] bool acquire(std::size_t e) {
     CHECK(announced[e] > taken[e]);

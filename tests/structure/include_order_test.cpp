@@ -16,16 +16,16 @@ namespace {
 
 const std::vector<std::vector<std::string>> floors = {
     {"mica_jinja", "base"},
-    {"io", "budget", "alloc", "exec"},
+    {"io", "budget", "alloc", "exec", "ranks"},
     {"format", "tensor", "gguf"},
     {"kernel"},
     {"paging", "kv"},
     {"block", "arch"},
     {"sample", "text", "constraint", "model"},
     {"plan", "runtime"},
-    {"json",  "schema",  "write", "encode", "embed",   "search", "quantize",
-     "synth", "convert", "pack",  "remote", "measure", "pace",   "advice",
-     "fit",   "hub",     "chat",  "calls",  "serve",   "http",   "routes"},
+    {"json",    "schema", "write",  "encode",  "embed",  "search", "quantize", "synth",
+     "convert", "pack",   "remote", "measure", "pace",   "advice", "fit",      "hub",
+     "chat",    "calls",  "serve",  "http",    "routes", "mpi"},
 };
 
 // The rooms in reading order: one may include those before it and itself.

@@ -379,6 +379,7 @@ void Talk::save(const std::string& path) {
 class Chat final : public AnswerVerb {
  public:
   Chat() : AnswerVerb({"chat", "talk to a model", "mica chat model.gguf -sys \"Answer in rhymes.\""}) {}
+  bool runs_on_ranks() const noexcept override { return true; }
   int run() override {
     constraint.prepare();
     return chat(*this);

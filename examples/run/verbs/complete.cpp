@@ -17,6 +17,7 @@ class Complete final : public AnswerVerb {
   Complete()
       : AnswerVerb({"complete", "continue a text, without a template",
                     "mica complete model.gguf \"Once upon a time\" -n 100"}) {}
+  bool runs_on_ranks() const noexcept override { return true; }
   int run() override {
     constraint.prepare();
     check_session_file(*this);
@@ -32,6 +33,7 @@ class Complete final : public AnswerVerb {
     PromptOptions::add_to(flags);
     add_session(flags);
     RunningOptions::add_to(flags);
+    add_ranks(flags);
     add_degrade(flags);
     AnswerOptions::add_to(flags);
   }

@@ -27,6 +27,7 @@ class Run final : public AnswerVerb {
   Run()
       : AnswerVerb({"run", "complete or answer once; chat when there is no prompt",
                     "mica run model.gguf \"Why is the sky blue?\""}) {}
+  bool runs_on_ranks() const noexcept override { return true; }
   int run() override;
 
  private:

@@ -17,7 +17,7 @@
 
 namespace mica::block {
 
-struct Attention {
+struct Attention : Divided {
   // Required by Block
   static constexpr std::string_view name = "attention";
   using Config = AttentionConfig;
@@ -36,19 +36,22 @@ struct Attention {
     MatrixView<float> keys, values;  // (n, kv_width)
     MatrixView<float> attended;      // (n, q_width)
     MatrixView<float> workers;       // (workers, AttentionScratch::floats)
+    MatrixView<float> gathered;      // (n, all_q_width), of all ranks; empty: the layer is not divided
   };
+  [[nodiscard]] static Config own(const Config& c, const ranks::Division& ranks) { return c.own(ranks); }
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
-    const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width(), width = files.width();
+    const ranks::Part heads = c.kv_part(), q = heads.times(c.group() * c.q_stride()),
+                      kv = heads.times(c.head_dim);
+    const std::size_t width = files.width(), all = q.all + 2 * kv.all;
     Tensors t;
     if (c.pre_norm) {
       t.norm = files.norm("attn_norm.weight");
       t.norm_bias = files.norm_if_there("attn_norm.bias");
     }
     if (c.stores_kv() && !files.has("attn_q.weight") && files.has("attn_qkv.weight")) {
-      const TensorRef fused = files.matrix("attn_qkv.weight", q + 2 * kv, width);
-      t.q = files.slice(fused, 0, q);
-      t.k = files.slice(fused, q, kv);
-      t.v = files.slice(fused, q + kv, kv);
+      t.q = files.matrix("attn_qkv.weight", all, width, 0, q);
+      t.k = files.matrix("attn_qkv.weight", all, width, q.all, kv);
+      t.v = files.matrix("attn_qkv.weight", all, width, q.all + kv.all, kv);
     } else {
       t.q = files.matrix("attn_q.weight", q, width);
       if (c.stores_kv()) {
@@ -56,18 +59,19 @@ struct Attention {
         if (!c.v_from_k) t.v = files.matrix("attn_v.weight", kv, width);
       }
     }
-    t.output = files.matrix("attn_output.weight", width, c.q_width());
+    t.output = files.matrix("attn_output.weight", c.divided.all == 0 ? ranks::all_of(width) : files.outputs(),
+                            c.all_q_width());
     bind_biases(files, c, t);
     if (c.head_norm == HeadNorm::weighted) {
       t.q_norm = files.vector("attn_q_norm.weight", c.head_dim);
       if (c.stores_kv()) t.k_norm = files.vector("attn_k_norm.weight", c.head_dim);
     }
-    if (c.sinks) t.sinks = files.vector("attn_sinks.weight", c.heads);
+    if (c.sinks) t.sinks = files.vector("attn_sinks.weight", heads.times(c.group()));
     if (c.post_norm) t.post_norm = files.norm("post_attention_norm.weight");
     return t;
   }
   [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept {
-    scratch.input(c.q_width());
+    scratch.input(c.all_q_width());
     scratch.branch(c.post_norm);
     Buffers b;
     b.queries = scratch.rows(c.heads * c.q_stride());
@@ -77,6 +81,7 @@ struct Attention {
     }
     b.attended = scratch.rows(c.q_width());
     b.workers = scratch.rows(scratch.sizes().workers, AttentionScratch::floats(c.group(), c.head_dim));
+    if (c.divided.all != 0) b.gathered = scratch.exchanged(c.all_q_width());
     return b;
   }
   static void plan(StatePlan& state, const Config& c) {
@@ -88,22 +93,24 @@ struct Attention {
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     if (!fetch(step)) return false;
     project_heads(step, c, t, b);
-    decltype(step.kv_view(0))::template attend_all<typename Step::Kernels>(
-        step.executor(), step.parts().size(), step.rows(),
-        [&](std::size_t part) { return context(step, c, t, b, part); },
-        [&](std::size_t worker) { return b.workers[worker].data(); });
-    step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias));
-    return true;
+    if (c.kv_heads != 0) attend(step, c, t, b);  // a rank may have none
+    if (c.divided.all == 0) {
+      step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias));
+      return true;
+    }
+    const DividedRows rows{b.attended, c.group() * c.head_dim, b.gathered};
+    return step.add_divided(rows, t.output, t.post_norm, step.vector(t.output_bias));
   }
 
  private:
   static void bind_biases(TensorBinder& files, const Config& c, Tensors& t) {
-    const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width();
+    const ranks::Part heads = c.kv_part(), q = heads.times(c.group() * c.q_stride()),
+                      kv = heads.times(c.head_dim);
     if (c.qkv_bias && !files.has("attn_q.bias") && files.has("attn_qkv.bias")) {
-      const TensorRef fused = files.vector("attn_qkv.bias", q + 2 * kv);
-      t.q_bias = {fused.index, fused.format, q, 1, 0};
-      t.k_bias = {fused.index, fused.format, kv, 1, q};
-      t.v_bias = {fused.index, fused.format, kv, 1, q + kv};
+      const std::size_t all = q.all + 2 * kv.all;
+      t.q_bias = files.vector("attn_qkv.bias", all, 0, q);
+      t.k_bias = files.vector("attn_qkv.bias", all, q.all, kv);
+      t.v_bias = files.vector("attn_qkv.bias", all, q.all + kv.all, kv);
     } else if (c.qkv_bias) {
       t.q_bias = files.vector("attn_q.bias", q);
       t.k_bias = files.vector("attn_k.bias", kv);
@@ -131,6 +138,13 @@ struct Attention {
       each(next, [](auto& storage, std::size_t layer) { return storage.prefetch(layer), true; });
     }
     return true;
+  }
+  template <class Step>
+  static void attend(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+    decltype(step.kv_view(0))::template attend_all<typename Step::Kernels>(
+        step.executor(), step.parts().size(), step.rows(),
+        [&](std::size_t part) { return context(step, c, t, b, part); },
+        [&](std::size_t worker) { return b.workers[worker].data(); });
   }
   template <class Step>
   static void project_heads(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {

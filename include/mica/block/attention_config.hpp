@@ -4,6 +4,8 @@
 // and not a type.
 #pragma once
 
+#include "mica/ranks/division.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +60,9 @@ struct AttentionConfig {
   bool post_norm = false;  // the output is normed before it is added
   /// ALiBi (Press et al., arXiv 2108.12409): scores lose slope(head) for each token of distance; 0: none.
   float alibi_max = 0;  // the exponent of the slopes, 8 in the paper
+  /// Where ranks divide the layer: KV heads of this one, which are then kv_heads, and query heads of each.
+  ranks::Part divided = {};    // all == 0: it is whole
+  std::size_t group_size = 0;  // 0: heads / kv_heads
 
   /// Makes tokens see the last `tokens` only, themselves among them; in both directions, where attention is
   /// bidirectional.
@@ -72,7 +77,25 @@ struct AttentionConfig {
   [[nodiscard]] std::size_t q_width() const noexcept { return heads * head_dim; }
   [[nodiscard]] std::size_t q_stride() const noexcept { return q_gate ? 2 * head_dim : head_dim; }
   [[nodiscard]] std::size_t kv_width() const noexcept { return kv_heads * head_dim; }
-  [[nodiscard]] std::size_t group() const noexcept { return heads / kv_heads; }
+  [[nodiscard]] std::size_t group() const noexcept { return group_size != 0 ? group_size : heads / kv_heads; }
+  /// The KV heads of this rank, among all.
+  [[nodiscard]] ranks::Part kv_part() const noexcept {
+    return divided.all == 0 ? ranks::all_of(kv_heads) : divided;
+  }
+  /// Numbers of all heads that the output reads.
+  [[nodiscard]] std::size_t all_q_width() const noexcept { return kv_part().all * group() * head_dim; }
+
+  /// What one rank has of the layer: whole KV heads with their query heads. Slopes of ALiBi are those of all
+  /// heads, so that such a layer stays whole.
+  [[nodiscard]] AttentionConfig own(const ranks::Division& ranks) const noexcept {
+    AttentionConfig c = *this;
+    if (ranks.size() == 1 || alibi_max != 0) return c;
+    c.group_size = group();
+    c.divided = ranks.own(kv_heads);
+    c.kv_heads = c.divided.count;
+    c.heads = c.kv_heads * c.group_size;
+    return c;
+  }
 
   /// The first position that a token at `pos` sees.
   [[nodiscard]] std::size_t first_seen(std::size_t pos) const noexcept {

@@ -47,6 +47,10 @@ struct Stateless {
   static void plan(StatePlan&, const auto&) noexcept {}  // keeps nothing of a sequence
 };
 
+/// For blocks whose rows ranks divide. own(config, ranks) says what one rank has of a layer; bind(),
+/// buffers(), plan() and run() get that. Every rank has the whole of other blocks, and computes the same.
+struct Divided {};
+
 /// For blocks that need no scratch of their own.
 struct Unbuffered {
   struct Buffers {};

@@ -15,7 +15,7 @@
 
 namespace mica::block {
 
-struct DeltaNet {
+struct DeltaNet : Divided {
   // Required by Block
   static constexpr std::string_view name = "delta net";
   using Config = DeltaNetConfig;
@@ -32,12 +32,17 @@ struct DeltaNet {
     TensorRef post_norm;    // (width)
   };
   using Buffers = DeltaNetBuffers;
+  [[nodiscard]] static Config own(const Config& all, const ranks::Division& ranks) noexcept {
+    Config c = all;
+    c.divided = ranks.size() > 1;
+    return c;
+  }
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
     const std::size_t width = files.width();
     Tensors t;
     t.norm = files.norm("attn_norm.weight");
-    t.qkv = files.matrix("attn_qkv.weight", c.channels(), width);
-    t.gate = files.matrix("attn_gate.weight", c.v_width(), width);
+    t.qkv = files.matrix("attn_qkv.weight", files.outputs(c.channels()), width);
+    t.gate = files.matrix("attn_gate.weight", files.outputs(c.v_width()), width);
     if (c.fused_gates) {
       t.fused_gates = files.rows("ssm_ba.weight", 2 * c.v_heads, width);
     } else {
@@ -48,7 +53,7 @@ struct DeltaNet {
     t.a = files.vector("ssm_a", c.v_heads);
     t.dt = files.vector("ssm_dt.bias", c.v_heads);
     t.head_norm = files.vector("ssm_norm.weight", c.v_dim);
-    t.output = files.matrix("ssm_out.weight", width, c.v_width());
+    t.output = files.matrix("ssm_out.weight", files.outputs(), c.v_width());
     if (c.post_norm) t.post_norm = files.norm("post_attention_norm.weight");
     return t;
   }
@@ -56,7 +61,7 @@ struct DeltaNet {
     scratch.input(c.v_width());
     scratch.branch(c.post_norm);
     Buffers b;
-    b.mixed = scratch.rows(c.channels());
+    b.mixed = c.divided ? scratch.exchanged(c.channels()) : scratch.rows(c.channels());
     b.convolved = scratch.rows(c.channels());
     b.gate = scratch.rows(c.v_width());
     b.out = scratch.rows(c.v_width());
@@ -72,6 +77,7 @@ struct DeltaNet {
   template <class Step>
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     project_inputs(step, c, t, b);
+    if (c.divided && (!step.gather_outputs(b.mixed) || !step.gather_outputs(b.gate))) return false;
     const DeltaNetContext context{b,
                                   c,
                                   step.epsilon(),
@@ -85,6 +91,7 @@ struct DeltaNet {
       return DeltaNetSequence{state_at(c, step.floats(part)), rows.first, rows.count, rows.drafts,
                               copy == nullptr ? DeltaNetState{} : state_at(c, copy)};
     });
+    if (c.divided) return step.add_divided(b.out, t.output, t.post_norm);
     step.add_product(b.out, t.output, t.post_norm);
     return true;
   }
@@ -101,6 +108,7 @@ struct DeltaNet {
     using Product = typename Step::Product;
     const auto qkv = step.matrix(t.qkv), gate = step.matrix(t.gate);
     const auto x = step.norm(t.norm, step.wants_codes(qkv, gate));
+    const auto mixed = step.own_outputs(b.mixed), z = step.own_outputs(b.gate);
     for (const TensorRef& ref : {t.qkv, t.gate, t.fused_gates, t.alpha, t.beta}) step.observe(ref, x.values);
     const auto in_floats = [&](const TensorRef& ref, MatrixView<float> y) {
       return Product{step.matrix(ref), y, false, nullptr, true};
@@ -108,11 +116,11 @@ struct DeltaNet {
     if (c.fused_gates) {
       project<Kernels>(
           step.executor(), x,
-          std::array{Product{qkv, b.mixed}, Product{gate, b.gate}, in_floats(t.fused_gates, b.fused_gates)});
+          std::array{Product{qkv, mixed}, Product{gate, z}, in_floats(t.fused_gates, b.fused_gates)});
       split_gates(c, b);
     } else {
       project<Kernels>(step.executor(), x,
-                       std::array{Product{qkv, b.mixed}, Product{gate, b.gate}, in_floats(t.alpha, b.alpha),
+                       std::array{Product{qkv, mixed}, Product{gate, z}, in_floats(t.alpha, b.alpha),
                                   in_floats(t.beta, b.beta)});
     }
   }

@@ -7,6 +7,7 @@
 #include "mica/block/concept.hpp"
 #include "mica/block/detail/feed_forward.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -22,21 +23,38 @@ struct GatedTensors {
 /// Its inputs and outputs.
 struct GatedBuffers {
   MatrixView<float> gate, up;  // (n, ff_width)
+  MatrixView<float> gathered;  // (n, ff_width of all ranks), or empty
 
   /// Requests both from a scratch, or the first one, and announces that a product reads rows of ff_width.
-  [[nodiscard]] static GatedBuffers of(Scratch& scratch, std::size_t ff_width, bool gated = true) noexcept {
-    scratch.input(ff_width);
+  /// divided: the numbers of this rank; ff_width are then those.
+  [[nodiscard]] static GatedBuffers of(Scratch& scratch, std::size_t ff_width, bool gated = true,
+                                       const ranks::Part& divided = {}) noexcept {
+    scratch.input(std::max(ff_width, divided.all));
     GatedBuffers b;
     b.gate = scratch.rows(ff_width);
     if (gated) b.up = scratch.rows(ff_width);
+    if (divided.all != 0) b.gathered = scratch.exchanged(divided.all);
     return b;
   }
 };
 
-/// y (+)= down(act(gate(x)) * up(x)).
+/// Ranks divide `width` hidden numbers in units of this: activations that share a scale, where there are
+/// some.
+[[nodiscard]] constexpr std::size_t hidden_unit(std::size_t width) noexcept {
+  if (width % kernel::fast8_group == 0) return kernel::fast8_group;
+  return width % kernel::activation_group == 0 ? kernel::activation_group : 1;
+}
+/// Of `width` hidden numbers those of this rank.
+[[nodiscard]] inline ranks::Part divided_hidden(const ranks::Division& ranks, std::size_t width) noexcept {
+  return ranks.own(width / hidden_unit(width)).times(hidden_unit(width));
+}
+
+/// y (+)= down(act(gate(x)) * up(x)). divided: where ranks divide it, the hidden numbers of this one. False:
+/// a rank is gone.
 template <class Step>
-void run_gated(Step& step, const GatedTensors& t, kernel::Gate gate, float sparsity, const GatedBuffers& b,
-               const kernel::Input& x, MatrixView<float> y, bool add) noexcept {
+[[nodiscard]] bool run_gated(Step& step, const GatedTensors& t, kernel::Gate gate, float sparsity,
+                             const GatedBuffers& b, const kernel::Input& x, MatrixView<float> y, bool add,
+                             const ranks::Part& divided = {}) noexcept {
   using Kernels = typename Step::Kernels;
   const FeedForward<typename Step::Formats> f{
       {step.matrix(t.gate), step.matrix(t.up), step.matrix(t.down), step.vector(t.gate_bias),
@@ -48,12 +66,18 @@ void run_gated(Step& step, const GatedTensors& t, kernel::Gate gate, float spars
       step.codes(b.gate.cols())};
   step.observe(t.gate, x.values);
   step.observe(t.up, x.values);
+  if (divided.all != 0) {
+    feed_forward_in<Kernels>(step.executor(), f, x, false);
+    return step.project_divided({b.gate, hidden_unit(divided.all), b.gathered}, t.down, y, add,
+                                f.weights.down_bias);
+  }
   feed_forward_in<Kernels>(step.executor(), f, x);
   step.observe(t.down, f.gate_out);
   feed_forward_out<Kernels>(step.executor(), f, y, add);
+  return true;
 }
 
-struct DenseFeedForward : Stateless {
+struct DenseFeedForward : Stateless, Divided {
   // Required by Block
   static constexpr std::string_view name = "dense feed-forward";
   struct Config {
@@ -66,6 +90,12 @@ struct DenseFeedForward : Stateless {
     bool pre_norm = true;    // the input is normed
     bool post_norm = false;  // the output is normed before it is added
     std::string_view norm = "ffn_norm";  // name of the norm before it: some files give it another block's
+    ranks::Part divided = {};  // where ranks divide the layer: the numbers of this one; all == 0: it is whole
+
+    /// The hidden numbers of this rank, among all.
+    [[nodiscard]] ranks::Part ff_part() const noexcept {
+      return divided.all == 0 ? ranks::all_of(ff_width) : divided;
+    }
   };
   struct Tensors {
     TensorRef norm, norm_bias;  // (width)
@@ -74,6 +104,14 @@ struct DenseFeedForward : Stateless {
   };
   using Buffers = GatedBuffers;
 
+  /// Gaussian top-k looks at all numbers of a gate, so that such a layer stays whole.
+  [[nodiscard]] static Config own(const Config& all, const ranks::Division& ranks) noexcept {
+    Config c = all;
+    if (ranks.size() == 1 || c.sparsity != 0) return c;
+    c.divided = divided_hidden(ranks, c.ff_width);
+    c.ff_width = c.divided.count;
+    return c;
+  }
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
     Tensors t;
     if (c.pre_norm) {
@@ -86,14 +124,15 @@ struct DenseFeedForward : Stateless {
   }
   [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept {
     scratch.branch(c.post_norm);
-    return GatedBuffers::of(scratch, c.ff_width, c.gated);
+    return GatedBuffers::of(scratch, c.ff_width, c.gated, c.divided);
   }
   template <class Step>
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     const Branch branch = step.branch(t.post_norm);
     const bool codes = step.wants_codes(step.matrix(t.gated.gate), step.matrix(t.gated.up));
     const auto x = c.pre_norm ? step.norm(t.norm, codes, t.norm_bias) : step.unnormed(codes);
-    run_gated(step, t.gated, c.gate, c.sparsity, b, x, branch.target(), branch.direct());
+    if (!run_gated(step, t.gated, c.gate, c.sparsity, b, x, branch.target(), branch.direct(), c.divided))
+      return false;
     step.join(branch);
     return true;
   }
@@ -101,20 +140,21 @@ struct DenseFeedForward : Stateless {
   // Specific to DenseFeedForward
   /// The tensors without the norms. A fused one has the gate first.
   [[nodiscard]] static GatedTensors bind_gated(TensorBinder& files, const Config& c) {
-    const std::size_t width = files.width(), ff = c.ff_width;
+    const std::size_t width = files.width();
+    const ranks::Part ff = c.ff_part();
     const gguf::TensorInfo* const up = files.find("ffn_up.weight");
     GatedTensors t;
     if (!c.gated) {
       t.gate = files.matrix("ffn_up.weight", ff, width);
-    } else if (files.has("ffn_gate.weight") || up == nullptr || up->rows() != 2 * ff) {
+    } else if (files.has("ffn_gate.weight") || up == nullptr || up->rows() != 2 * ff.all) {
       t.gate = files.matrix("ffn_gate.weight", ff, width);
       t.up = files.matrix("ffn_up.weight", ff, width);
     } else {  // one tensor: the gate, then what it gates
-      const TensorRef fused = files.matrix("ffn_up.weight", 2 * ff, width);
-      t.gate = files.slice(fused, 0, ff);
-      t.up = files.slice(fused, ff, ff);
+      t.gate = files.matrix("ffn_up.weight", 2 * ff.all, width, 0, ff);
+      t.up = files.matrix("ffn_up.weight", 2 * ff.all, width, ff.all, ff);
     }
-    t.down = files.matrix("ffn_down.weight", width, ff);
+    t.down =
+        files.matrix("ffn_down.weight", c.divided.all == 0 ? ranks::all_of(width) : files.outputs(), ff.all);
     if (c.bias || c.down_bias) t.down_bias = files.vector("ffn_down.bias", width);
     if (!c.bias) return t;
     t.gate_bias = files.vector(c.gated ? "ffn_gate.bias" : "ffn_up.bias", ff);

@@ -16,7 +16,7 @@
 
 namespace mica::block {
 
-struct Experts : Stateless {
+struct Experts : Stateless, Divided {
   // Required by Block
   static constexpr std::string_view name = "experts";
   using Config = ExpertsConfig;
@@ -39,6 +39,16 @@ struct Experts : Stateless {
     GatedBuffers shared;
     MatrixView<float> shared_gate, shared_out;  // (n, 1), (n, width)
   };
+  [[nodiscard]] static Config own(const Config& all, const ranks::Division& ranks) noexcept {
+    Config c = all;
+    if (ranks.size() == 1) return c;
+    c.divided = divided_hidden(ranks, c.ff_width);
+    c.ff_width = c.divided.count;
+    if (c.shared_ff_width == 0) return c;
+    c.shared_divided = divided_hidden(ranks, c.shared_ff_width);
+    c.shared_ff_width = c.shared_divided.count;
+    return c;
+  }
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
     const TensorRef norm = files.norm(join(c.norm, ".weight"));
     Tensors t = bind_experts(files, c);
@@ -63,12 +73,14 @@ struct Experts : Stateless {
     s.values = scratch.rows(capacity, width);
     s.gate_out = scratch.rows(capacity, c.ff_width);
     s.up_out = scratch.rows(capacity, c.ff_width);
-    const CodeBuffer codes = scratch.codes(capacity, std::max(width, c.ff_width));
+    const std::size_t hidden = c.ff_part().all;
+    if (c.divided.all != 0) s.hidden = scratch.exchanged(capacity, hidden);
+    const CodeBuffer codes = scratch.codes(capacity, std::max(width, hidden));
     s.input_codes = codes.rows(capacity, width);
-    s.hidden_codes = codes.rows(capacity, c.ff_width);
-    if (c.shared_ff_width == 0) return b;
+    s.hidden_codes = codes.rows(capacity, hidden);
+    if (c.shared_part().all == 0) return b;
     scratch.rewind(after_routing);
-    b.shared = GatedBuffers::of(scratch, c.shared_ff_width);
+    b.shared = GatedBuffers::of(scratch, c.shared_ff_width, true, c.shared_divided);
     if (!c.shared_gate) return b;
     b.shared_gate = scratch.rows(1);
     b.shared_out = scratch.rows(width);
@@ -84,7 +96,7 @@ struct Experts : Stateless {
     if (!branch.direct()) step.fill_with_zeros(branch.scratch);
     route(step, c, t, b, x.values);
     if (!run_chosen(step, c, t, b, x, branch.target())) return false;
-    if (c.shared_ff_width != 0) run_shared(step, c, t, b, x, branch.target());
+    if (c.shared_part().all != 0 && !run_shared(step, c, t, b, x, branch.target())) return false;
     step.join(branch);
     return true;
   }
@@ -93,20 +105,28 @@ struct Experts : Stateless {
 
   /// All tensors but the norms.
   [[nodiscard]] static Tensors bind_experts(TensorBinder& files, const Config& c) {
-    const std::size_t width = files.width(), ff = c.ff_width;
     Tensors t;
+    const std::size_t width = files.width(), ff = c.ff_part().all;
+    const bool divided = c.divided.all != 0;
+    const auto experts = [&](std::string_view name, std::size_t rows, std::size_t cols, std::size_t first,
+                             const ranks::Part& part) {
+      return files.experts(name, c.count, rows, cols, t.first_unit, first, part);
+    };
     t.first_unit = files.add_experts(c.count);
     t.router = files.matrix("ffn_gate_inp.weight", c.count, width);
-    if (files.has("ffn_gate_up_exps.weight")) {  // one tensor: of each expert the gate, then what it gates
-      const ExpertsRef fused = files.experts("ffn_gate_up_exps.weight", c.count, 2 * ff, width, t.first_unit);
+    if (!files.has("ffn_gate_up_exps.weight")) {
+      t.gate = experts("ffn_gate_exps.weight", ff, width, 0, c.ff_part());
+      t.up = experts("ffn_up_exps.weight", ff, width, 0, c.ff_part());
+    } else if (divided) {  // one tensor: of each expert the gate, then what it gates
+      t.gate = experts("ffn_gate_up_exps.weight", 2 * ff, width, 0, c.divided);
+      t.up = experts("ffn_gate_up_exps.weight", 2 * ff, width, ff, c.divided);
+    } else {
+      const ExpertsRef fused = experts("ffn_gate_up_exps.weight", 2 * ff, width, 0, ranks::all_of(2 * ff));
       for (std::size_t e = 1; e < c.count; ++e) static_cast<void>(files.slice(fused.expert(e), ff, ff));
       t.gate.first = files.slice(fused.first, 0, ff);
       t.up.first = files.slice(fused.first, ff, ff);
-    } else {
-      t.gate = files.experts("ffn_gate_exps.weight", c.count, ff, width, t.first_unit);
-      t.up = files.experts("ffn_up_exps.weight", c.count, ff, width, t.first_unit);
     }
-    t.down = files.experts("ffn_down_exps.weight", c.count, width, ff, t.first_unit);
+    t.down = experts("ffn_down_exps.weight", width, ff, 0, divided ? files.outputs() : ranks::all_of(width));
     if (c.bias) {
       t.router_bias = files.vector("ffn_gate_inp.bias", c.count);
       t.gate_bias = files.vector("ffn_gate_exps.bias", c.count * ff);
@@ -117,10 +137,12 @@ struct Experts : Stateless {
       t.router_scale = files.norm("ffn_gate_inp.scale");
       t.weight_scale = files.vector("ffn_down_exps.scale", c.count);
     }
-    if (c.shared_ff_width == 0) return t;
-    t.shared.gate = files.matrix("ffn_gate_shexp.weight", c.shared_ff_width, width);
-    t.shared.up = files.matrix("ffn_up_shexp.weight", c.shared_ff_width, width);
-    t.shared.down = files.matrix("ffn_down_shexp.weight", width, c.shared_ff_width);
+    const ranks::Part shared = c.shared_part();
+    if (shared.all == 0) return t;
+    t.shared.gate = files.matrix("ffn_gate_shexp.weight", shared, width);
+    t.shared.up = files.matrix("ffn_up_shexp.weight", shared, width);
+    t.shared.down =
+        files.matrix("ffn_down_shexp.weight", divided ? files.outputs() : ranks::all_of(width), shared.all);
     if (c.shared_gate) t.shared_router = files.matrix("ffn_gate_inp_shexp.weight", 1, width);
     return t;
   }
@@ -144,12 +166,12 @@ struct Experts : Stateless {
   template <class Step>
   [[nodiscard]] static bool run_chosen(Step& step, const Config& c, const Tensors& t, const Buffers& b,
                                        const kernel::Input& x, MatrixView<float> y) noexcept {
-    Source<Step> source{step, c, t};
+    Source<Step> source{step, c, t, b.chosen};
     const ExpertsContext<Source<Step>> context{
         .config = c,
         .x = x,
         .quantized_input = step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first)),
-        .quantized_hidden = step.wants_codes(step.matrix(t.down.first)),
+        .quantized_hidden = step.reads_codes(t.down.first),
         .observed = Step::observed,
         .scratch = b.chosen,
         .source = source,
@@ -164,18 +186,32 @@ struct Experts : Stateless {
     Step& step;
     const Config& config;
     const Tensors& t;
+    const ExpertScratch& scratch;
+
+    static constexpr bool divides = !Step::Ranks::one;
+
+    /// Of an expert those of this rank.
+    [[nodiscard]] ranks::Part outputs() const noexcept { return step.outputs(step.width()); }
+    [[nodiscard]] bool gather_hidden(std::size_t n, bool quantized) noexcept {
+      const auto all = scratch.hidden.rows(0, n);
+      return step.gather({scratch.gate_out.rows(0, n), hidden_unit(all.cols()), all}, scratch.hidden_codes,
+                         quantized);
+    }
+    [[nodiscard]] bool gather_outputs(std::size_t n) noexcept {
+      return step.gather_outputs(scratch.values.rows(0, n));
+    }
 
     [[nodiscard]] bool acquire(std::size_t e) noexcept { return step.pager().acquire(t.first_unit + e); }
     void prefetch(std::size_t e) noexcept { step.pager().prefetch(t.first_unit + e); }
     void release(std::size_t e) noexcept { step.pager().release(t.first_unit + e); }
     [[nodiscard]] GatedWeights<typename Step::Formats> expert(std::size_t e) noexcept {
-      const auto bias = [&](const TensorRef& ref, std::size_t n) {
+      const auto bias = [&](const TensorRef& ref, const ranks::Part& part) {
         const float* const all = step.vector(ref);
-        return all == nullptr ? nullptr : all + e * n;
+        return all == nullptr ? nullptr : all + e * part.all + part.first;
       };
-      return {step.matrix(t.gate.expert(e)),    step.matrix(t.up.expert(e)),
-              step.matrix(t.down.expert(e)),    bias(t.gate_bias, config.ff_width),
-              bias(t.up_bias, config.ff_width), bias(t.down_bias, step.width())};
+      return {step.matrix(t.gate.expert(e)),     step.matrix(t.up.expert(e)),
+              step.matrix(t.down.expert(e)),     bias(t.gate_bias, config.ff_part()),
+              bias(t.up_bias, config.ff_part()), bias(t.down_bias, outputs())};
     }
     void inputs(std::size_t e, MatrixView<const float> rows) noexcept {
       step.observe(t.gate.first, rows, e);
@@ -185,18 +221,20 @@ struct Experts : Stateless {
   };
   /// y += the expert that every token uses, by its gate where it has one.
   template <class Step>
-  static void run_shared(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                         const kernel::Input& x, MatrixView<float> y) noexcept {
+  [[nodiscard]] static bool run_shared(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                                       const kernel::Input& x, MatrixView<float> y) noexcept {
     using Kernels = typename Step::Kernels;
     using Product = typename Step::Product;
-    if (!c.shared_gate) return run_gated(step, t.shared, c.gate, 0, b.shared, x, y, true);
+    if (!c.shared_gate) return run_gated(step, t.shared, c.gate, 0, b.shared, x, y, true, c.shared_divided);
     step.observe(t.shared_router, x.values);
     const auto router = step.matrix(t.shared_router);
     project<Kernels>(step.executor(), unrounded(x, router), std::array{Product{router, b.shared_gate}});
-    run_gated(step, t.shared, c.gate, 0, b.shared, x, b.shared_out, false);
+    if (!run_gated(step, t.shared, c.gate, 0, b.shared, x, b.shared_out, false, c.shared_divided))
+      return false;
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
       Kernels::add(kernel::AddArgs{b.shared_out, y, kernel::sigmoid(b.shared_gate[row][0]), row, row + 1});
     });
+    return true;
   }
 };
 static_assert(Block<Experts>);

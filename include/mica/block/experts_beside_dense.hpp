@@ -15,7 +15,7 @@
 
 namespace mica::block {
 
-struct ExpertsBesideDense : Stateless {
+struct ExpertsBesideDense : Stateless, Divided {
   // Required by Block
   static constexpr std::string_view name = "experts beside dense";
   struct Config {
@@ -34,6 +34,9 @@ struct ExpertsBesideDense : Stateless {
     Experts::Buffers experts;
     GatedBuffers dense;  // comes before the experts, and lies where they will lie
   };
+  [[nodiscard]] static Config own(const Config& c, const ranks::Division& ranks) noexcept {
+    return {DenseFeedForward::own(c.dense, ranks), Experts::own(c.experts, ranks)};
+  }
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
     Tensors t;
     t.norm = files.norm(join(c.dense.norm, ".weight"));
@@ -50,7 +53,7 @@ struct ExpertsBesideDense : Stateless {
     Buffers b;
     b.experts_out = scratch.rows(scratch.sizes().width);
     const std::size_t before = scratch.at();
-    b.dense = GatedBuffers::of(scratch, c.dense.ff_width);
+    b.dense = GatedBuffers::of(scratch, c.dense.ff_width, true, c.dense.divided);
     scratch.rewind(before);
     b.experts = Experts::buffers(scratch, c.experts);
     return b;
@@ -62,7 +65,8 @@ struct ExpertsBesideDense : Stateless {
     const Branch branch = step.branch(t.post_norm);
     const MatrixView<float> sum = branch.scratch, out = b.experts_out;
     const auto x = step.norm(t.norm, step.wants_codes(step.matrix(t.dense.gate), step.matrix(t.dense.up)));
-    run_gated(step, t.dense, c.dense.gate, c.dense.sparsity, b.dense, x, sum, false);
+    if (!run_gated(step, t.dense, c.dense.gate, c.dense.sparsity, b.dense, x, sum, false, c.dense.divided))
+      return false;
     const auto routed = step.norm(e.router_scale, false);
     step.scale(step.input(), 1.0f / std::sqrt(static_cast<float>(step.width())));
     quantize<Kernels>(step.executor(), step.input(), step.codes(step.width()),

@@ -32,6 +32,13 @@ struct StepSizes {
   std::size_t fast8_from = 0;  // fewest tokens of products that may follow kernel/fast8.hpp; 0: none
 };
 
+/// Rows of which each rank has some columns, in units; `all` has room for those of all ranks.
+struct DividedRows {
+  MatrixView<float> own;  // (n, columns of this rank)
+  std::size_t unit = 1;   // columns
+  MatrixView<float> all;  // (n, columns)
+};
+
 /// Memory for int8 rows.
 struct CodeBuffer {
   kernel::QuantizedRows all;  // with the sizes that were requested
@@ -51,10 +58,11 @@ struct ScratchNeeds {
     std::size_t width = 0;      // per token
     std::size_t first = 0;      // numbers per token before it
   };
-  std::size_t bytes = 0;        // of the frame
-  std::size_t input_width = 0;  // of the widest rows that products read
-  bool branch = false;          // the output of a block is normed before it is added
-  std::vector<Kept> kept = {};  // in the order of their first use
+  std::size_t bytes = 0;            // of the frame
+  std::size_t input_width = 0;      // of the widest rows that products read
+  std::size_t exchanged_width = 0;  // of the widest rows that ranks exchange, but for those of the model
+  bool branch = false;              // the output of a block is normed before it is added
+  std::vector<Kept> kept = {};      // in the order of their first use
 
   /// Numbers per token of all kept buffers.
   [[nodiscard]] std::size_t kept_width() const noexcept {
@@ -85,6 +93,12 @@ class Scratch {
   [[nodiscard]] MatrixView<float> rows(std::size_t n, std::size_t width) noexcept {
     return {memory<float>(n * width), n, width};
   }
+  /// The same, of which each rank has some columns.
+  [[nodiscard]] MatrixView<float> exchanged(std::size_t n, std::size_t width) noexcept {
+    if (counted_ != nullptr) counted_->exchanged_width = std::max(counted_->exchanged_width, width);
+    return rows(n, width);
+  }
+  [[nodiscard]] MatrixView<float> exchanged(std::size_t width) noexcept { return exchanged(n_, width); }
   /// For int8 rows, (n, width), of any n.
   [[nodiscard]] CodeBuffer codes(std::size_t n, std::size_t width) noexcept {
     const std::size_t numbers = n * round_up(width, kernel::activation_group);

@@ -9,6 +9,7 @@
 #include "mica/format/lists.hpp"
 #include "mica/gguf/document.hpp"
 #include "mica/paging/concept.hpp"
+#include "mica/ranks/division.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <cstddef>
@@ -76,9 +77,11 @@ struct ExpertUnits {
 /// and what is needed.
 class TensorBinder {
  public:
-  /// width: of the model. units: of the pager's table, without experts. The document outlives this.
-  TensorBinder(gguf::DocumentRef document, std::size_t width, std::size_t units, KnownFormats formats)
-      : document_(document), width_(width), units_(units), formats_(formats) {}
+  /// width: of the model. units: of the pager's table, without experts. ranks: among which rows of matrices
+  /// are divided. The document outlives this.
+  TensorBinder(gguf::DocumentRef document, std::size_t width, std::size_t units, KnownFormats formats,
+               ranks::Division ranks = {})
+      : document_(document), width_(width), units_(units), formats_(formats), ranks_(std::move(ranks)) {}
 
   /// From now on names begin with `prefix`, and tensors belong to a unit of the pager.
   void enter(std::string prefix, std::size_t unit) {
@@ -99,6 +102,26 @@ class TensorBinder {
     if (ref.index == bound) let_pack(ref, rows, cols);  // one that another block reads by rows stays as it is
     return ref;
   }
+  /// Of a matrix (rows, cols) those rows [first_row, first_row + part.all) that are of this rank; the others
+  /// are not read.
+  [[nodiscard]] TensorRef matrix(std::string_view part_name, std::size_t rows, std::size_t cols,
+                                 std::size_t first_row, const ranks::Part& part) {
+    if (part.whole()) return slice(matrix(part_name, rows, cols), first_row, part.all);
+    const gguf::TensorInfo& tensor = checked(part_name, rows, cols);
+    if (part.count == 0) return {0, tensor.format, 0, cols, 0};
+    MICA_CHECK(!tensor.packed, unsupported, document_.source(tensor).path(), ": tensor '", tensor.name,
+               "' lies packed, and its rows are divided among ranks; use the file that was packed");
+    const TensorRef ref = add(rows_of(tensor, first_row + part.first, part.count), unit_);
+    names_.back() = tensor.name;
+    let_pack(ref, part.count, cols);
+    return ref;
+  }
+  [[nodiscard]] TensorRef matrix(std::string_view part_name, const ranks::Part& part, std::size_t cols) {
+    return matrix(part_name, part.all, cols, 0, part);
+  }
+  /// Of the outputs of a product, as many as the model is wide or n, those of this rank.
+  [[nodiscard]] ranks::Part outputs() const noexcept { return outputs(width_); }
+  [[nodiscard]] ranks::Part outputs(std::size_t n) const noexcept { return ranks::outputs(ranks_, n); }
   /// The same, of which rows are read one by one: it stays as it lies in the file.
   [[nodiscard]] TensorRef rows(std::string_view part, std::size_t rows, std::size_t cols) {
     const TensorRef ref = matrix(part, rows, cols);
@@ -113,6 +136,15 @@ class TensorBinder {
                tensor.shape(), "; needed: F32 ", numbers);
     return add_once(tensor);
   }
+  /// Of numbers [first, first + part.all) of F32 those of this rank.
+  [[nodiscard]] TensorRef vector(std::string_view part_name, std::size_t numbers, std::size_t first,
+                                 const ranks::Part& part) {
+    const TensorRef ref = vector(part_name, numbers);
+    return {ref.index, ref.format, part.count, 1, first + part.first};
+  }
+  [[nodiscard]] TensorRef vector(std::string_view part_name, const ranks::Part& part) {
+    return part.whole() ? vector(part_name, part.all) : vector(part_name, part.all, 0, part);
+  }
   /// A norm as wide as the model.
   [[nodiscard]] TensorRef norm(std::string_view part) { return vector(part, width_); }
   /// The same, absent if the file does not have it.
@@ -125,7 +157,9 @@ class TensorBinder {
     return whole.slice(first_row, rows);
   }
   /// The rows of a matrix are read one by one.
-  void keep_rows(const TensorRef& ref) { extents_[ref.index].rows = 0; }
+  void keep_rows(const TensorRef& ref) {
+    if (ref.present()) extents_[ref.index].rows = 0;
+  }
   /// Units of the pager for `count` experts; answers the first.
   [[nodiscard]] std::size_t add_experts(std::size_t count) {
     experts_.push_back({unit_, units_, count});
@@ -134,28 +168,46 @@ class TensorBinder {
   }
   /// A matrix for each expert. Each has an entry and a unit of its own: those that a token does not use need
   /// not be in memory.
-  [[nodiscard]] ExpertsRef experts(std::string_view part, std::size_t count, std::size_t rows,
+  [[nodiscard]] ExpertsRef experts(std::string_view name, std::size_t count, std::size_t rows,
                                    std::size_t cols, std::size_t first_unit) {
-    const gguf::TensorInfo& whole = checked(part, count * rows, cols);
+    return experts(name, count, rows, cols, first_unit, 0, ranks::all_of(rows));
+  }
+  /// Of rows [first_row, first_row + part.all) of each expert those of this rank.
+  [[nodiscard]] ExpertsRef experts(std::string_view name, std::size_t count, std::size_t rows,
+                                   std::size_t cols, std::size_t first_unit, std::size_t first_row,
+                                   const ranks::Part& part) {
+    const gguf::TensorInfo& whole = checked(name, count * rows, cols);
     const std::string& path = document_.source(whole).path();
     MICA_CHECK(whole.parts == 1 || whole.parts == count, file, path, ": tensor '", whole.name, "' lies in ",
                whole.parts, " parts; there are ", count, " experts; pack the model again");
     MICA_CHECK(whole.parts == count || !whole.packed, file, path, ": tensor '", whole.name,
                "' lies packed as one; ", count, " parts are needed; pack the model again");
+    const bool divided = part.count != rows;
+    MICA_CHECK(!divided || !whole.packed, unsupported, path, ": tensor '", whole.name,
+               "' lies packed, and its rows are divided among ranks; use the file that was packed");
+    ExpertsRef ref;
+    if (part.count == 0) {
+      ref.first = {0, whole.format, 0, cols, 0};
+      return ref;
+    }
     gguf::TensorInfo one = whole;
     one.bytes = whole.bytes / count;
     one.parts = 1;
     const std::uint64_t stride = whole.parts == 1 ? one.bytes : whole.stride;
-    ExpertsRef ref;
+    if (divided) {
+      one.dims = {cols, rows, 1, 1};
+      one = rows_of(one, first_row + part.first, part.count);
+    }
     for (std::size_t e = 0; e < count; ++e, one.offset += stride) {
       one.checksums.clear();
-      if (whole.parts == count && !whole.checksums.empty()) one.checksums.push_back(whole.checksums[e]);
+      if (!divided && whole.parts == count && !whole.checksums.empty())
+        one.checksums.push_back(whole.checksums[e]);
       const TensorRef added = add(one, first_unit + e);
       names_.back() = whole.name;
-      let_pack(added, rows, cols);
+      let_pack(added, part.count, cols);
       if (e == 0) ref.first = added;
     }
-    ref.first.rows = rows;
+    ref.first.rows = part.count;
     return ref;
   }
 
@@ -181,6 +233,17 @@ class TensorBinder {
   [[nodiscard]] const std::vector<ExpertUnits>& expert_units() const noexcept { return experts_; }
 
  private:
+  /// Some rows of a matrix, as a tensor.
+  [[nodiscard]] static gguf::TensorInfo rows_of(const gguf::TensorInfo& tensor, std::size_t first,
+                                                std::size_t count) {
+    gguf::TensorInfo part = tensor;
+    const std::uint64_t row = tensor.bytes / tensor.rows();
+    part.dims = {tensor.width(), count, 1, 1};
+    part.offset += first * row;
+    part.bytes = count * row;
+    part.checksums.clear();  // that of the whole tensor
+    return part;
+  }
   [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t unit) {
     MICA_CHECK(tensor.parts == 1, file, document_.source(tensor).path(), ": tensor '", escaped(tensor.name),
                "' lies in ", tensor.parts, " parts; one is needed; pack the model again");
@@ -221,6 +284,7 @@ class TensorBinder {
   std::size_t width_;
   std::size_t units_;
   KnownFormats formats_;
+  ranks::Division ranks_;
   std::string prefix_ = {};
   std::size_t unit_ = 0;
   std::vector<ExpertUnits> experts_ = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Transformer of programs: elements, storage, eviction and pager are chosen at run time, at the cost of a
-// few comparisons for each call; kernels, formats and family stay types. Plans and runs are made from the same
-// choices here.
+// few comparisons for each call; kernels, formats and family stay types. Plans and runs are made from the
+// same choices here.
 #pragma once
 
 #include "mica/kv/any_eviction.hpp"
@@ -22,7 +22,7 @@ namespace mica::model {
 template <class Family, Allocator A, Executor E, class Formats = format::All>
 using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                            WithEviction<kv::AnyEviction>, WithPager<paging::AnyPager<>>, WithAllocator<A>,
-                           WithExecutor<E>, WithWeights<Formats>>;
+                           WithExecutor<E>, WithWeights<Formats>, WithRanks<ranks::ByRows<ranks::AnyLink>>>;
 
 /// Tokens of a step of a head for multi-token prediction: its prompts are short, so that weights are read
 /// often.
@@ -46,8 +46,8 @@ inline constexpr std::size_t mtp_chunk = 64;
   return trunk;
 }
 
-/// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for recent tokens in an element
-/// that only old ones can have.
+/// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for recent tokens in an
+/// element that only old ones can have.
 template <class T>
 [[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor,
                             ModelOptions options, typename T::Allocator allocator, const Choice& choice) {
@@ -64,7 +64,8 @@ template <class T>
             .elements = kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
             .pager = pager,
             .eviction = choice.evict,
-            .storage = storage});
+            .storage = storage,
+            .ranks = choice.ranks});
 }
 
 }  // namespace mica::model

@@ -28,6 +28,7 @@
 #include "mica/model/observer.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/mapped.hpp"
+#include "mica/ranks/concept.hpp"
 #include "mica/tensor/any_matrix.hpp"
 #include "mica/tensor/packing.hpp"
 
@@ -47,6 +48,7 @@ struct DefaultPolicies {
   using Kernels = kernel::Highway;     // what computes
   using Executor = exec::Inline;       // on which threads
   using Observer = model::NoObserver;  // what sees the inputs of products
+  using Ranks = ranks::One;            // which processes run it together
 };
 
 /// The axes, as tags.
@@ -61,6 +63,7 @@ struct Pager;
 struct Kernels;
 struct Executor;
 struct Observer;
+struct Ranks;
 }  // namespace axis
 
 namespace detail {
@@ -114,12 +117,17 @@ struct WithExecutor : detail::PolicyOf<axis::Executor, X> {};
 /// The type of the object that BasicTransformer::observe() takes.
 template <class O>
 struct WithObserver : detail::PolicyOf<axis::Observer, O> {};
+/// The ranks that run the model together, each with some rows of its weights; Parts::ranks is an object of
+/// this type.
+template <class R>
+struct WithRanks : detail::PolicyOf<axis::Ranks, R> {};
 
 /// The policies of a Transformer, one place for each axis: equal choices are one type, in whatever order they
 /// were made. Written by Transformer<Family, With...>, not by hand. Storage and pager are those over the
 /// allocator.
 template <class WeightsList, class KvElementType, class KvStorageType, class EvictionType, class BlockList,
-          class AllocatorType, class PagerType, class KernelsType, class ExecutorType, class ObserverType>
+          class AllocatorType, class PagerType, class KernelsType, class ExecutorType, class ObserverType,
+          class RanksType>
 struct PolicySet {
   /// The choice for each axis. docs/policies has the concept of each.
   using Weights = WeightsList;
@@ -132,6 +140,7 @@ struct PolicySet {
   using Kernels = KernelsType;
   using Executor = ExecutorType;
   using Observer = ObserverType;
+  using Ranks = RanksType;
 };
 
 namespace detail {
@@ -190,7 +199,7 @@ struct ChangedPolicies {
                 Allocator, typename Rebound<Chosen<axis::Pager, typename Base::Pager>, Allocator>::type,
                 Chosen<axis::Kernels, typename Base::Kernels>,
                 Chosen<axis::Executor, typename Base::Executor>,
-                Chosen<axis::Observer, typename Base::Observer>>;
+                Chosen<axis::Observer, typename Base::Observer>, Chosen<axis::Ranks, typename Base::Ranks>>;
 };
 
 /// A format that products can be computed with: an integer one must be unpackable into codes.
@@ -279,6 +288,8 @@ struct CheckEach : CheckWeights<typename P::Weights>,
                 "mica::Transformer: WithExecutor<...> needs a mica::Executor (exec/concept.hpp)");
   static_assert(Observer<typename P::Observer>,
                 "mica::Transformer: WithObserver<...> needs a mica::Observer (model/observer.hpp)");
+  static_assert(Ranks<typename P::Ranks>,
+                "mica::Transformer: WithRanks<...> needs mica::Ranks (ranks/concept.hpp)");
 };
 
 /// Instantiated for a list of policies that cannot be composed, to say why.
@@ -296,7 +307,7 @@ requires(!(Policy<With> && ...)) struct PolicyErrors<Family, Base, With...> {
   static_assert(!Arch<Family> || (Policy<With> && ...),
                 "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
                 "WithKvElement, WithKv, WithEviction, WithBlocks, WithAllocator, WithPager, WithKernels, "
-                "WithExecutor, WithObserver (model/policies.hpp)");
+                "WithExecutor, WithObserver, WithRanks (model/policies.hpp)");
 };
 
 template <class P>
@@ -304,7 +315,8 @@ concept GoodPolicies = Formats<typename P::Weights> && format::are_distinct<type
     Allocator<typename P::Allocator> && KvElements<typename P::KvElement> &&
     KvStorageFor<typename P::KvStorage, typename P::Allocator> && Eviction<typename P::Eviction> &&
     Blocks<typename P::Blocks> && PagerFor<typename P::Pager, typename P::Allocator> &&
-    Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer>;
+    Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer> &&
+    Ranks<typename P::Ranks>;
 
 /// What a matrix of the model may be: in the formats of its file, and packed where the pager packs.
 template <class List, class Pager>
@@ -335,8 +347,8 @@ template <class Executor, class Other>
   }
 }
 
-/// What a wrong policy leaves behind. It is made like a model, so that the sentence about the policy is the only
-/// error of a file that makes one.
+/// What a wrong policy leaves behind. It is made like a model, so that the sentence about the policy is the
+/// only error of a file that makes one.
 struct NoTransformer {
   template <class Document, class Executor>
   NoTransformer(const Document&, Executor&) {}

@@ -31,7 +31,13 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
     no_memory,     ///< the cache may not grow within the budget, nothing changed; or the step was halted
     write_failed,  ///< older keys and values could not be written, see the log; nothing changed
     read_failed,   ///< weights could not be read; the cache is as before, or at a checkpoint
+    rank_lost,     ///< another rank is gone or did not answer in time; the same
 };
+
+/// Whether the step failed for all sequences, whatever they are.
+[[nodiscard]] constexpr bool ends_all(StepStatus status) noexcept {
+  return status == StepStatus::read_failed || status == StepStatus::rank_lost;
+}
 
 /// As the end of a sentence, without a full stop.
 [[nodiscard]] constexpr std::string_view text(StepStatus status) noexcept {
@@ -46,6 +52,8 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
       return "keys and values could not be written to their file";
     case StepStatus::read_failed:
       return "weights could not be read";
+    case StepStatus::rank_lost:
+      return "another rank is gone, or did not answer in time";
   }
   return "unknown";
 }

@@ -11,6 +11,7 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/arch/mtp.hpp"
+#include "mica/base/bits.hpp"
 #include "mica/base/bytes.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/linear.hpp"
@@ -35,6 +36,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace mica {
@@ -76,6 +78,7 @@ class BasicTransformer {
   using Kernels = typename Policies::Kernels;
   using Executor = typename Policies::Executor;
   using Observer = typename Policies::Observer;
+  using Ranks = typename Policies::Ranks;
   using Cache = KvCache<Storage>;
   using KvLayout = model::KvLayout<Elements, Storage, Eviction>;
   using SequenceStep = model::SequenceStep<Cache>;
@@ -96,6 +99,8 @@ class BasicTransformer {
     std::function<Pager(const paging::Table& table, Allocator allocator, LogSink log)> pager = {};
     Eviction eviction = Eviction();  // with its numbers
     MakeStorage storage = {};        // of make_cache()
+    /// The same shares on every rank, which all call the same functions of the model in the same order.
+    Ranks ranks = Ranks();
   };
 
   /// Whether this is a plan: everything is booked, nothing is read or computed.
@@ -299,6 +304,7 @@ class BasicTransformer {
 
   using Weights = model::Weights<Formats, Blocks>;
   using Step = model::Step<BasicTransformer>;
+  using Exchange = model::Exchange<Ranks, Allocator>;
 
   [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const block::TensorRef& ref) const noexcept {
     return Weights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
@@ -321,6 +327,16 @@ class BasicTransformer {
     std::vector<block::RopeFrequencies> frequencies;
     for (const arch::RopeConfig& rope : config.ropes) frequencies.emplace_back(rope, n_ctx);
     return frequencies;
+  }
+  /// What several ranks cannot do together.
+  void check_ranks(const ModelOptions& options) const {
+    if (exchange_.division().size() == 1) return;
+    MICA_CHECK(!options.mtp, unsupported, "a head for multi-token prediction runs on one rank alone");
+    if constexpr (Eviction::evicts)
+      MICA_CHECK(
+          !kv_.eviction().needs_scores() || kv_.eviction().capacity() == 0, unsupported,
+          "tokens cannot be evicted by their attention scores where each rank has some heads; use another "
+          "eviction");
   }
   /// Tokens of a context: the requested number, or the one that the model was trained for.
   [[nodiscard]] static std::size_t context_of(std::size_t asked, const arch::Config& config) {
@@ -374,6 +390,33 @@ class BasicTransformer {
       return {end > n_ctx_ ? StepStatus::context_full : why_refused(cache), i};
     }
     return {};
+  }
+  /// The same on all ranks, or on none. Caches grow by tiles, on all ranks at the same tokens.
+  [[nodiscard]] model::StepResult reserve_everywhere(std::span<const SequenceStep> sequences) noexcept {
+    if constexpr (Ranks::one || dry) return reserve(sequences);
+    const auto tiles = [](std::size_t tokens) { return ceil_div(tokens, format::tile_tokens); };
+    const bool grows = std::any_of(sequences.begin(), sequences.end(), [&](const SequenceStep& part) {
+      return tiles(part.cache->tokens + part.tokens.size()) != tiles(part.cache->tokens);
+    });
+    const model::StepResult own = reserve(sequences);
+    if (!grows || own.status == model::StepStatus::context_full) return own;
+    const auto worst =
+        static_cast<model::StepStatus>(exchange_.largest(static_cast<std::uint8_t>(own.status)));
+    if (exchange_.lost()) return rank_lost();
+    if (own.status == model::StepStatus::ok && worst != model::StepStatus::ok) {
+      for (const SequenceStep& part : sequences) part.cache->storage.shrink(part.cache->tokens);
+      return {worst, 0};
+    }
+    return own;
+  }
+  /// The log says so, once.
+  [[nodiscard]] model::StepResult rank_lost() noexcept {
+    const model::StepStatus status = model::StepStatus::rank_lost;
+    try {
+      if (!std::exchange(lost_is_logged_, true)) log_(LogLevel::error, std::string(model::text(status)));
+    } catch (...) {  // no memory for a text
+    }
+    return {status, 0};
   }
   /// Why a cache within its context was refused: memory, or the file of older tokens, which the log then
   /// names.
@@ -458,15 +501,16 @@ class BasicTransformer {
     }
   }
   [[nodiscard]] Step make_step(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
-    return {config_, weights_, pager_, *executor_, *activations_, kv_, observer_, sequences, first_row};
+    return {config_, weights_,  pager_,    *executor_, *activations_,
+            kv_,     exchange_, observer_, sequences,  first_row};
   }
   [[nodiscard]] bool embed(Step& step, std::span<const SequenceStep> sequences) noexcept {
     bool read = true;
     for (std::size_t first = 0; read && first < step.rows(); first += embedded_rows) {
       const std::size_t last = std::min(step.rows(), first + embedded_rows);
       if (!pager_.acquire(0)) return false;
-      step.embed(first, last);
-      if (last == step.rows()) read = step.begin();
+      read = step.embed(first, last);
+      if (read && last == step.rows()) read = step.begin();
       pager_.release(0);
     }
     for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
@@ -495,6 +539,10 @@ class BasicTransformer {
     const std::int64_t us = 1 + std::chrono::duration_cast<std::chrono::microseconds>(time).count();
     std::atomic_ref slowest(slowest_us_[step_count_ % 2]);
     if (us > slowest.load(std::memory_order_relaxed)) slowest.store(us, std::memory_order_relaxed);
+  }
+  /// The first row of the output matrix that this rank has.
+  [[nodiscard]] std::size_t first_output() const noexcept {
+    return ranks::outputs(exchange_.division(), config_.n_vocab).first;
   }
   [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(); }
   template <class Use>
@@ -531,12 +579,14 @@ class BasicTransformer {
   std::size_t max_chunk_;
   std::size_t fast8_from_;  // fewest tokens of products that may follow kernel/fast8.hpp; 0: none
   KvLayout kv_;
+  Exchange exchange_;
   std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
   std::vector<SequenceStep> now_;                             // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
   std::uint64_t step_count_ = 0;
   bool halted_ = false;                  // by halt()
   bool running_ = false;                 // layers are computed
+  bool lost_is_logged_ = false;          // a rank is gone
   bool cut_ = false;                     // the last run was halted, perhaps in the middle
   std::int64_t slowest_us_[2] = {0, 0};  // layers of the last two steps, by step_count_
   LogSink log_;
@@ -553,7 +603,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       executor_(&executor),
       allocator_(parts.allocator),
       make_storage_(std::move(parts.storage)),
-      weights_(document, config_),
+      weights_(document, config_, parts.ranks.division()),
       pager_(make_pager(parts,
                         {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
                          weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
@@ -567,7 +617,11 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       kv_(weights_.state(), std::move(parts.elements), std::move(parts.eviction), n_ctx_, max_chunk_,
           config_.template max_of<block::Attention>([](const auto& attention) { return attention.heads; }),
           allocator_),
+      exchange_(std::move(parts.ranks), {max_chunk_, config_.width},
+                std::max(config_.width, weights_.scratch({max_chunk_, config_.width}).exchanged_width),
+                allocator_),
       log_(options.log) {
+  if constexpr (!Ranks::one) check_ranks(options);
   make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
   if (Eviction::evicts) now_.reserve(chunk());
@@ -578,13 +632,15 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
   const auto rows = [](std::span<const SequenceStep> all) { return Step::rows_before(all, all.size()); };
   const std::size_t n = rows(sequences);
   MICA_ASSERT(n > 0 && n <= chunk());
-  const model::StepResult capacity = reserve(sequences);
+  const model::StepResult capacity = reserve_everywhere(sequences);
   if (capacity.status != model::StepStatus::ok) return capacity;
   std::atomic_ref(slowest_us_[++step_count_ % 2]).store(0, std::memory_order_relaxed);
   for (std::size_t done = 0; done < n;) {
     const std::span<const SequenceStep> now = next_sequences(sequences, done);
     if (!run(now, done)) {
       take_back(sequences, done);
+      if (exchange_.lost()) return rank_lost();
+      exchange_.leave();  // the others wait for what this one did not compute
       if (!cut_) return {model::StepStatus::read_failed, 0};
       if constexpr (ResizablePager<Pager>) pager_.rest();
       return {model::StepStatus::no_memory, 0};
@@ -603,10 +659,17 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   const auto logits = activations_->logits(rows.size(), config_.n_vocab);  // (rows, n_vocab)
   const bool read = with_output([&](std::size_t unit) {
     return for_each_slice(unit, [&](const auto& w, std::size_t first) {
-      project_logits(rows, w, logits.cols(first, w.rows()), first == 0);
+      project_logits(rows, w, logits.cols(first_output() + first, w.rows()), first == 0);
     });
   });
   if (!read) return {};
+  if constexpr (!Ranks::one) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (exchange_.columns(logits.rows(row, 1), ranks::output_unit(config_.n_vocab))) continue;
+      static_cast<void>(rank_lost());
+      return {};
+    }
+  }
   finish_logits(logits);
   if (is_halted()) return {};
   return logits;

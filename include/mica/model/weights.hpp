@@ -14,11 +14,13 @@
 #include "mica/tensor/any_matrix.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -79,11 +81,13 @@ class Weights {
 
   /// Raises ErrorCode::file or ErrorCode::unsupported, naming the tensor, what was found and what is needed;
   /// or the block that is not in the list. The document outlives this.
-  Weights(gguf::DocumentRef document, const arch::Config& config)
-      : binder_(document, config.width, config.layers.size() + 2, block::KnownFormats::of<List>()) {
+  Weights(gguf::DocumentRef document, const arch::Config& config, ranks::Division ranks = {})
+      : ranks_(std::move(ranks)),
+        binder_(document, config.width, config.layers.size() + 2, block::KnownFormats::of<List>(), ranks_) {
     namespace names = arch::tensor_names;
     const std::size_t layers = config.layers.size();
-    if (!config.mtp) token_embd_ = binder_.matrix(names::token_embd, config.n_vocab, config.width);
+    const ranks::Part vocabulary = ranks::outputs(ranks_, config.n_vocab);
+    if (!config.mtp) token_embd_ = binder_.matrix(names::token_embd, vocabulary, config.width);
     begin_ = bind(config.begin, 0);
     for (std::size_t i = 0; i < layers; ++i) {
       binder_.enter(names::layer_plain(config.first_layer + i, ""), i + 1);
@@ -104,7 +108,7 @@ class Weights {
     } else {
       const bool head = binder_.has(names::output);
       output_norm_ = binder_.norm(names::output_norm);
-      output_ = head ? binder_.matrix(names::output, config.n_vocab, config.width) : token_embd_;
+      output_ = head ? binder_.matrix(names::output, vocabulary, config.width) : token_embd_;
       if (head) binder_.keep_rows(token_embd_);
     }
     bind_dense(config);
@@ -205,7 +209,7 @@ class Weights {
           Blocks{}, [&](auto type) { return entry.config<typename decltype(type)::type>() != nullptr; },
           [&](auto type) {
             using B = typename decltype(type)::type;
-            const typename B::Config& config = *entry.config<B>();
+            const typename B::Config config = own<B>(*entry.config<B>());
             const block::Place place =
                 state_.place(i, [&](block::StatePlan& state) { B::plan(state, config); });
             bound.push_back(BoundBlock<B>{config, B::bind(binder_, config), place});
@@ -215,6 +219,12 @@ class Weights {
                  "; name it in WithBlocks<...>, or in the Blocks of the family");
     }
     return bound;
+  }
+
+  template <class B>
+  [[nodiscard]] typename B::Config own(const typename B::Config& all) const {
+    if constexpr (std::derived_from<B, block::Divided>) return B::own(all, ranks_);
+    return all;
   }
 
   /// In the unit of the output matrix.
@@ -235,6 +245,7 @@ class Weights {
     }
   }
 
+  ranks::Division ranks_;
   block::TensorBinder binder_;
   block::StatePlan state_;
   block::TensorRef token_embd_;

@@ -288,7 +288,7 @@ class Batch {
     while (!feeds_.empty()) {
       const model::StepResult result = shared_step_.step(feeds_);
       if (result.status == model::StepStatus::ok) return;
-      if (result.status == model::StepStatus::read_failed) {
+      if (ends_all(result.status)) {
         for (Member* member : turn_) member->generation.refuse(result.status);
         turn_.clear();
         feeds_.clear();

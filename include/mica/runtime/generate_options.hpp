@@ -51,13 +51,15 @@ enum class StopReason : std::uint8_t {
   context_full,  ///< and OnFull::stop, or no token that may be removed
   no_memory,     ///< the cache may not grow within the budget
   write_failed,  ///< older keys and values could not be written to their file
-  read_failed    ///< weights could not be read
+  read_failed,   ///< weights could not be read
+  rank_lost      ///< another rank is gone, or did not answer in time
 };
 
 /// The enumerator as text.
 [[nodiscard]] constexpr std::string_view name(StopReason reason) noexcept {
-  constexpr std::string_view names[] = {"end_of_text",  "length",    "stop_text",    "cancelled",
-                                        "context_full", "no_memory", "write_failed", "read_failed"};
+  constexpr std::string_view names[] = {"end_of_text",  "length",       "stop_text",
+                                        "cancelled",    "context_full", "no_memory",
+                                        "write_failed", "read_failed",  "rank_lost"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -83,6 +85,8 @@ namespace detail {
       return StopReason::no_memory;
     case model::StepStatus::write_failed:
       return StopReason::write_failed;
+    case model::StepStatus::rank_lost:
+      return StopReason::rank_lost;
     default:
       return StopReason::read_failed;
   }

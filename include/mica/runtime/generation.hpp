@@ -173,7 +173,7 @@ class Generation {
   /// refused, the context shifts, if it is full and the options allow it, or the answer ends.
   void refuse(model::StepStatus status) {
     const bool several = !reads() && next_.size() > 1;
-    if (several && status != model::StepStatus::read_failed) {
+    if (several && !ends_all(status)) {
       several_ = false;
     } else if (status == model::StepStatus::context_full && options_.on_full == OnFull::shift &&
                session_.tokens().size() > options_.keep_first) {

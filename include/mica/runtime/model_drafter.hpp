@@ -60,7 +60,7 @@ class ModelDrafter {
   }
   [[nodiscard]] bool feed(std::span<const TokenId> tokens, bool draft) {
     const model::StepStatus status = draft ? session_.feed_drafts(tokens, 1) : session_.feed(tokens);
-    unreadable_ = status == model::StepStatus::read_failed;
+    unreadable_ = ends_all(status);
     return status == model::StepStatus::ok;
   }
   [[nodiscard]] TokenId likeliest() {

@@ -19,6 +19,7 @@
 #include "mica/model/chosen.hpp"
 #include "mica/plan/solve.hpp"
 #include "mica/runtime/any_model.hpp"
+#include "mica/runtime/leader.hpp"
 #include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/open_options.hpp"
 #include "mica/runtime/session.hpp"
@@ -199,6 +200,13 @@ template <class Families, class Formats>
   return make_any_model<Families, Formats>(document, team, ledger, watched);
 }
 
+/// The model that the others repeat, if options say so.
+[[nodiscard]] inline std::unique_ptr<AnyModel> led(std::unique_ptr<AnyModel> model,
+                                                   const OpenOptions& options) {
+  if (options.leads == nullptr) return model;
+  return AnyModel::of<Leader>([&] { return Leader(std::move(model), *options.leads, options.log); });
+}
+
 /// The budget of a model, in bytes. A warning says if it is less than requested.
 [[nodiscard]] inline std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& options) {
   const budget::Ceiling ceiling = ceiling_of(document, options);
@@ -242,7 +250,8 @@ BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptio
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       runs(options.runs),
       executor(team, runs.get()),
-      transformer(detail::make_watched_model<Families, Formats>(document, executor, *ledger, options)),
+      transformer(detail::led(
+          detail::make_watched_model<Families, Formats>(document, executor, *ledger, options), options)),
       mtp_head(!options.mtp ? nullptr
                             : detail::make_any_model<Families, Formats>(document, executor, *ledger, options,
                                                                         detail::Part::mtp_head)),

@@ -34,7 +34,10 @@ struct OpenOptions {
   /// A ledger that several models share, in place of one of their own with the budget above.
   std::shared_ptr<budget::Ledger> ledger = {};
   plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for all their contexts
-  model::Choice choice = {};       // KV storage and elements, eviction, weights
+  model::Choice choice = {};       // KV storage and elements, eviction, weights, ranks
+  /// With several ranks: this is rank 0 and the only one whose model is used; the others are in follow()
+  /// (runtime/leader.hpp). Null: all ranks call the same. Outlives the model.
+  ranks::AnyLink* leads = nullptr;
   std::shared_ptr<exec::RunObserver> runs = {};  // observes the runs of the threads, as pace::Pacer does
   /// Frees weights while the model is loaded and while its steps run (runtime/memory_watch.hpp).
   std::shared_ptr<MemoryWatch> watch = {};

@@ -44,14 +44,15 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
   for (float& v : x) v = v > cutoff ? v - cutoff : (v <= cutoff ? 0.0f : v);  // NaN stays
 }
 
-/// gate_out = act(gate(x)) * up(x), or act(gate(x)), and its codes. The codes of x may be in the memory of
-/// hidden_codes: they are not needed any more.
+/// gate_out = act(gate(x)) * up(x), or act(gate(x)), and its codes unless they are made later. The codes of x
+/// may be in the memory of hidden_codes: they are not needed any more.
 template <Kernels K, Executor E, class List>
-void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
+void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x,
+                     bool codes = true) noexcept {
   const std::array both{Product<List>{f.weights.gate, f.gate_out, false, f.weights.gate_bias},
                         Product<List>{f.weights.up, f.up_out, false, f.weights.up_bias}};
   project<K>(executor, x, std::span<const Product<List>>(both).first(f.weights.up.empty() ? 1 : 2));
-  const bool quantized = wants_codes(f.hidden_codes, f.weights.down);
+  const bool quantized = codes && wants_codes(f.hidden_codes, f.weights.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
     if (f.sparsity != 0) keep_large(f.gate_out[row], f.sparsity);
     K::gated(kernel::GatedArgs{f.kind, f.gate_out, f.up_out, f.gate_out, row, row + 1});

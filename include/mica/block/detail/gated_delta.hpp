@@ -33,6 +33,7 @@ struct DeltaNetConfig {
   bool heads_interleaved = false;  // value head h uses key head h / (v_heads / k_heads), not h % k_heads
   bool post_norm = false;          // the output is normed before it is added
   bool fused_gates = false;        // one tensor ssm_ba, ordered by key head: its b, its a
+  bool divided = false;            // ranks divide the rows of its large products; each has the whole state
 
   [[nodiscard]] std::size_t k_width() const noexcept { return k_heads * k_dim; }
   [[nodiscard]] std::size_t v_width() const noexcept { return v_heads * v_dim; }

@@ -12,6 +12,7 @@
 
 #include "mica/kernel/activation.hpp"
 #include "mica/kernel/elementwise.hpp"
+#include "mica/ranks/division.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -40,6 +41,18 @@ struct ExpertsConfig {
   bool bias = false;                   // router and experts have biases (gpt-oss)
   bool post_norm = false;              // the output is normed before it is added
   std::string_view norm = "ffn_norm";  // name of the norm before it
+  // Where ranks divide the layer: the hidden numbers of this one, which are then ff_width and
+  // shared_ff_width.
+  ranks::Part divided = {};         // of each expert; all == 0: they are whole
+  ranks::Part shared_divided = {};  // of the expert that every token uses
+
+  /// The hidden numbers of this rank, among all.
+  [[nodiscard]] ranks::Part ff_part() const noexcept {
+    return divided.all == 0 ? ranks::all_of(ff_width) : divided;
+  }
+  [[nodiscard]] ranks::Part shared_part() const noexcept {
+    return shared_divided.all == 0 ? ranks::all_of(shared_ff_width) : shared_divided;
+  }
 };
 
 /// One expert that a token uses.

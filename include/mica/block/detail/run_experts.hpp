@@ -20,13 +20,16 @@ struct ExpertScratch {
   MatrixView<float> values;            // (capacity, width): gathered inputs, then outputs
   MatrixView<float> gate_out;          // (capacity, ff_width)
   MatrixView<float> up_out;            // (capacity, ff_width)
+  MatrixView<float> hidden;            // (capacity, ff_width of all ranks), or empty: gate_out has them
   kernel::QuantizedRows input_codes;   // (capacity, width)
-  kernel::QuantizedRows hidden_codes;  // (capacity, ff_width); may lie where input_codes lie
+  kernel::QuantizedRows hidden_codes;  // (capacity, ff_width of all); may lie where input_codes lie
 };
 
 /// One mixture for the tokens of a step. Source: expert(e) answers its GatedWeights; acquire(e) and
 /// release(e) stand around its use, and acquire says no when it could not be read; prefetch(e) comes before,
 /// for all that are acquired together. inputs(e, rows) and hidden(e, rows) see what goes into its products.
+/// Source::divides: rows are of this rank, and gather_hidden(n, quantized) and gather_outputs(n) bring the
+/// others' for the first n rows of the scratch; false: a rank is gone.
 template <class Source>
 struct ExpertsContext {
   const ExpertsConfig& config;
@@ -91,13 +94,17 @@ class ExpertBatch {
     activate();
     if (c_.observed)
       each([this](std::size_t e, auto at, auto n) { c_.source.hidden(e, s_.gate_out.rows(at, n)); });
-    project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
-    add();
+    bool here = true;
+    if constexpr (Source::divides) here = !divided() || c_.source.gather_hidden(rows_, c_.quantized_hidden);
+    if (here) project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
+    if constexpr (Source::divides) here = here && (!divided() || c_.source.gather_outputs(rows_));
+    if (here) add();
     release(last_);
-    return true;
+    return here;
   }
 
  private:
+  [[nodiscard]] bool divided() const noexcept { return Source::divides && s_.hidden.cols() != 0; }
   /// f(expert, first row in the scratch, rows) for the expert at a place.
   template <class F>
   void at(std::size_t place, F&& f) noexcept {
@@ -154,17 +161,20 @@ class ExpertBatch {
   }
   void project_out(const GatedWeights<List>& w, std::size_t first, std::size_t n,
                    std::size_t slice) noexcept {
-    const Product<List> product{w.down, s_.values.rows(first, n), false, w.down_bias};
-    const kernel::Input x{s_.gate_out.rows(first, n),
+    const ranks::Part outputs = c_.source.outputs();
+    const Product<List> product{w.down, s_.values.rows(first, n).cols(outputs.first, outputs.count), false,
+                                w.down_bias};
+    const kernel::Input x{(divided() ? s_.hidden : s_.gate_out).rows(first, n),
                           codes_from(kernel::codes_if(c_.quantized_hidden, s_.hidden_codes), first, n)};
     const std::size_t row = slice * slice_rows;
-    project_slice<K>(x, product, row, std::min(row + slice_rows, c_.y.cols()));
+    if (row < outputs.count) project_slice<K>(x, product, row, std::min(row + slice_rows, outputs.count));
   }
 
   void activate() noexcept {
     executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
       K::gated(kernel::GatedArgs{c_.config.gate, s_.gate_out, s_.up_out, s_.gate_out, i, i + 1});
-      if (c_.quantized_hidden) K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
+      if (c_.quantized_hidden && !divided())
+        K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
     });
   }
 

@@ -12,6 +12,7 @@
 #include "mica/block/norm.hpp"
 #include "mica/block/scratch.hpp"
 #include "mica/model/detail/activations.hpp"
+#include "mica/model/detail/exchange.hpp"
 #include "mica/model/detail/kv_layout.hpp"
 #include "mica/model/observer.hpp"
 #include "mica/model/sequence_step.hpp"
@@ -50,6 +51,8 @@ class Step {
   using Storage = typename Model::Storage;
   using KvLayout = typename Model::KvLayout;
   using Observer = typename Model::Observer;
+  using Ranks = typename Model::Ranks;
+  using Exchange = model::Exchange<Ranks, typename Model::Allocator>;
   using Matrix = tensor::AnyMatrix<Formats>;
   using Product = block::Product<Formats>;
   using View = MatrixView<float>;
@@ -58,14 +61,15 @@ class Step {
   static constexpr bool observed = Observer::active;
 
   Step(const arch::Config& config, const ModelWeights& weights, Pager& pager, Executor& executor,
-       Activations<typename Model::Allocator>& activations, KvLayout& kv, Observer* observer,
-       std::span<const SequenceStep> parts, std::size_t first_row) noexcept
+       Activations<typename Model::Allocator>& activations, KvLayout& kv, Exchange& exchange,
+       Observer* observer, std::span<const SequenceStep> parts, std::size_t first_row) noexcept
       : config_(config),
         weights_(weights),
         pager_(pager),
         executor_(executor),
         a_(activations),
         kv_(kv),
+        exchange_(exchange),
         observer_(observer),
         sequences_(parts),
         n_(rows_before(parts, parts.size())),
@@ -73,12 +77,23 @@ class Step {
 
   // For models
 
-  /// Embeddings of rows [first, last) into the residual stream.
-  void embed(std::size_t first, std::size_t last) noexcept {
-    if (!weights_.token_embd().present()) return;  // mtp_input() has them
-    matrix(weights_.token_embd()).visit([&](auto w) {
-      for (std::size_t t = first; t < last; ++t) w.decode_row(token_of(t), residual_[t].data());
-    });
+  /// Embeddings of rows [first, last) into the residual stream. False: a rank is gone.
+  [[nodiscard]] bool embed(std::size_t first, std::size_t last) noexcept {
+    const block::TensorRef& all = weights_.token_embd();
+    const ranks::Part own = ranks::outputs(exchange_.division(), config_.n_vocab);
+    if (all.present()) {  // else mtp_input() has them
+      matrix(all).visit([&](auto w) {
+        for (std::size_t t = first; t < last; ++t) {
+          const std::size_t row = token_of(t) - own.first;
+          if (Ranks::one || row < own.count) w.decode_row(row, residual_[t].data());
+        }
+      });
+    }
+    if constexpr (Ranks::one)
+      return true;
+    else
+      return exchange_.rows(residual_.rows(first, last - first), ranks::output_unit(config_.n_vocab),
+                            config_.n_vocab, [&](std::size_t row) { return token_of(first + row); });
   }
   /// What is before the layers, of embedded rows. False when a block could not read something.
   [[nodiscard]] bool begin() noexcept {
@@ -176,6 +191,10 @@ class Step {
   [[nodiscard]] bool wants_codes(const Matrices&... w) noexcept {
     return block::wants_codes(codes(width()), w...);
   }
+  /// The same of its rows in the file, of which this rank may have none.
+  [[nodiscard]] bool reads_codes(const block::TensorRef& w) noexcept {
+    return block::wants_codes(codes(width()), Matrix(w.format.id, nullptr, w.cols == 0 ? 0 : 1, w.cols));
+  }
   /// The place for the int8 form of a product's input.
   [[nodiscard]] kernel::QuantizedRows codes(std::size_t width) noexcept { return a_.codes(n_, width); }
   /// input() = the residual stream, normed as the model does (arch::Config::norm), and its codes. The bias is
@@ -211,6 +230,61 @@ class Step {
     project(x, w, b.target(), b.direct(), bias);
     join(b);
   }
+  /// project() of rows that ranks have in parts, by the rows of w of this rank; all get all of y. False: a
+  /// rank is gone.
+  [[nodiscard]] bool project_divided(const block::DividedRows& x, const block::TensorRef& w, View y, bool add,
+                                     const float* bias = nullptr) noexcept {
+    const auto place = codes(x.all.cols());
+    const bool quantized = reads_codes(w);
+    if (!gather(x, place, quantized)) return false;
+    return project_outputs({x.all, kernel::codes_if(quantized, place)}, w, y, add, bias);
+  }
+  /// The same of rows that all ranks have.
+  [[nodiscard]] bool project_divided(View x, const block::TensorRef& w, View y, bool add,
+                                     const float* bias = nullptr) noexcept {
+    return project_outputs(block::quantize<Kernels>(executor_, x, codes(x.cols()), reads_codes(w)), w, y, add,
+                           bias);
+  }
+  /// Makes the codes of all columns, or with floats the columns themselves. False: a rank is gone.
+  [[nodiscard]] bool gather(const block::DividedRows& x, const kernel::QuantizedRows& place,
+                            bool quantized) noexcept {
+    if constexpr (!Ranks::one) {
+      if (quantized && Exchange::divides_codes(place, x.unit))
+        return exchange_.template codes<Kernels>(executor_, x.own, x.unit, place);
+      const ranks::Part part = exchange_.division().own(x.all.cols() / x.unit).times(x.unit);
+      executor_.run(x.all.rows(), [&](std::size_t row, std::size_t) noexcept {
+        std::copy(x.own[row].begin(), x.own[row].end(), x.all[row].data() + part.first);
+      });
+      if (!exchange_.columns(x.all, x.unit)) return false;
+      static_cast<void>(block::quantize<Kernels>(executor_, x.all, place, quantized));
+    }
+    return true;
+  }
+  /// Brings the outputs of the others. False: a rank is gone.
+  [[nodiscard]] bool gather_outputs([[maybe_unused]] View y) noexcept {
+    if constexpr (!Ranks::one) return exchange_.columns(y, ranks::output_unit(y.cols()));
+    return true;
+  }
+  /// Of n outputs of a product those of this rank.
+  [[nodiscard]] ranks::Part outputs(std::size_t n) const noexcept {
+    if constexpr (Ranks::one)
+      return ranks::all_of(n);
+    else
+      return ranks::outputs(exchange_.division(), n);
+  }
+  [[nodiscard]] View own_outputs(View y) const noexcept {
+    const ranks::Part own = outputs(y.cols());
+    return y.cols(own.first, own.count);
+  }
+  /// add_product() of such rows, DividedRows or a View.
+  template <class Rows>
+  [[nodiscard]] bool add_divided(const Rows& x, const block::TensorRef& w, const block::TensorRef& post_norm,
+                                 const float* bias = nullptr) noexcept {
+    const block::Branch b = branch(post_norm);
+    if (!project_divided(x, w, b.target(), b.direct(), bias)) return false;
+    join(b);
+    return true;
+  }
   void scale(View x, float factor) noexcept {
     executor_.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
       Kernels::scale(kernel::ScaleArgs{x, factor, row, row + 1});
@@ -223,6 +297,13 @@ class Step {
   }
 
  private:
+  [[nodiscard]] bool project_outputs(const kernel::Input& x, const block::TensorRef& w, View y, bool add,
+                                     const float* bias) noexcept {
+    const ranks::Part own = outputs(y.cols());
+    const float* const own_bias = bias == nullptr ? nullptr : bias + own.first;
+    block::project<Kernels>(executor_, x, std::array{Product{matrix(w), own_outputs(y), add, own_bias}});
+    return gather_outputs(y);
+  }
   [[nodiscard]] bool run(const typename ModelWeights::Layer& layer) noexcept {
     for (const auto& any : layer) {
       const bool read = detail::visit_block(any, [this]<class B>(const BoundBlock<B>& b) {
@@ -241,6 +322,7 @@ class Step {
   Executor& executor_;
   Activations<typename Model::Allocator>& a_;
   KvLayout& kv_;
+  Exchange& exchange_;
   Observer* observer_;
   std::span<const SequenceStep> sequences_;
   std::size_t n_;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several processes that mpirun started, which run one model together.
+#pragma once
+
+#include "mica/gguf/document.hpp"
+#include "mica/ranks/by_rows.hpp"
+#include "mica/runtime/open_options.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::program {
+
+/// The link to the other ranks; null where this process is alone. Raises ErrorCode::unsupported where there
+/// are others, and the module for MPI is missing, or `alone` names a verb that runs as one process.
+[[nodiscard]] std::shared_ptr<ranks::AnyLink> join_ranks(std::string_view alone);
+
+/// Shares of ranks, "2,1,1". Raises ErrorCode::usage, beginning with `where`.
+[[nodiscard]] std::vector<double> parse_shares(const std::string& text, const std::string& where);
+
+/// Raises ErrorCode::usage on all ranks, naming one that runs another program, another model, or with other
+/// options than rank 0.
+void refuse_different_ranks(ranks::AnyLink& link, const gguf::Document& document, const OpenOptions& open,
+                            const std::vector<double>& shares);
+
+}  // namespace mica::program

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the module for MPI has for the program. Both are of one build, so they share types and exceptions.
+#pragma once
+
+#include "mica/ranks/by_rows.hpp"
+
+#include <memory>
+
+/// Joins the processes that mpirun started. Raises as mpi::World.
+extern "C" void mica_join_ranks(std::shared_ptr<mica::ranks::AnyLink>& link);

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ranks exchange in a step: columns of rows, each rank having some, and the int8 form of such rows. Rows
+// of many tokens go in batches, so that the memory for them is bounded.
+#pragma once
+
+#include "mica/alloc/buffer.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/block/norm.hpp"
+#include "mica/block/scratch.hpp"
+#include "mica/exec/concept.hpp"
+#include "mica/kernel/concept.hpp"
+#include "mica/ranks/concept.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica::model {
+
+/// Of one rank alone: nothing is exchanged.
+template <Ranks R, Allocator A>
+class Exchange {
+ public:
+  Exchange(R ranks, const block::StepSizes& /*sizes*/, std::size_t /*widest*/, A /*allocator*/)
+      : ranks_(std::move(ranks)) {}
+  [[nodiscard]] const ranks::Division& division() const noexcept { return ranks_.division(); }
+  [[nodiscard]] static constexpr bool lost() noexcept { return false; }
+  [[nodiscard]] static constexpr std::uint8_t largest(std::uint8_t own) noexcept { return own; }
+  static constexpr void leave() noexcept {}
+
+ private:
+  R ranks_;
+};
+
+/// The ranks of a model and memory for what they exchange. Functions that answer bool: false, a rank is gone.
+template <Ranks R, Allocator A>
+requires(!R::one) class Exchange<R, A> {
+ public:
+  using View = MatrixView<float>;
+
+  /// widest: numbers of the widest rows. Raises ErrorCode::budget when the allocator refuses.
+  Exchange(R ranks, const block::StepSizes& sizes, std::size_t widest, A allocator)
+      : ranks_(std::move(ranks)),
+        batch_(ranks_.division().size() == 1 ? 0 : std::min(sizes.chunk, max_batch)),
+        widest_(round_up(widest, kernel::activation_group)),
+        ends_(ranks_.division().size()),
+        staging_(take(message_bytes() + batch_ * widest_ / 16 * sizeof(std::int16_t),
+                      allocator.book_as(budget::Account::activations))) {}
+
+  [[nodiscard]] const ranks::Division& division() const noexcept { return ranks_.division(); }
+  /// Whether a rank was gone, or this one has left.
+  [[nodiscard]] bool lost() const noexcept { return lost_; }
+  /// This rank cannot go on: exchanges of all end.
+  void leave() noexcept {
+    if (ends_.size() == 1) return;
+    lost_ = true;
+    ranks_.leave();
+  }
+  /// The largest number of those of all ranks; this one's where a rank is gone.
+  [[nodiscard]] std::uint8_t largest(std::uint8_t own) noexcept {
+    if (ends_.size() == 1) return own;
+    for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = r + 1;
+    const std::span message(staging_.data(), ends_.size());
+    message[division().rank()] = std::byte{own};
+    if (!exchange(message)) return own;
+    return static_cast<std::uint8_t>(*std::max_element(message.begin(), message.end()));
+  }
+
+  /// Columns of y in units of `unit`: each rank has computed those of its part, and gets the others.
+  [[nodiscard]] bool columns(View y, std::size_t unit) noexcept {
+    if (ends_.size() == 1) return true;
+    if (y.rows() == 1) {
+      for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = part(y.cols(), unit, r).end() * sizeof(float);
+      return exchange({reinterpret_cast<std::byte*>(y.data()), y.cols() * sizeof(float)});
+    }
+    for (std::size_t done = 0; done < y.rows(); done += batch_) {
+      if (!columns_of_batch(y.rows(done, std::min(batch_, y.rows() - done)), unit)) return false;
+    }
+    return true;
+  }
+
+  /// Rows of y, at most 64: that of item(i), of `items` in units, was computed by the rank that has the item.
+  template <class Item>
+  [[nodiscard]] bool rows(View y, std::size_t unit, std::size_t items, Item&& item) noexcept {
+    if (ends_.size() == 1) return true;
+    const std::size_t bytes = y.cols() * sizeof(float);
+    MICA_ASSERT(y.rows() <= batch_);
+    const auto each_row = [&](std::size_t rank, auto&& f) {
+      const ranks::Part own = part(items, unit, rank);
+      for (std::size_t i = 0; i < y.rows(); ++i) {
+        if (item(i) >= own.first && item(i) < own.end()) f(y[i].data());
+      }
+    };
+    std::size_t end = 0;
+    for (std::size_t r = 0; r < ends_.size(); ++r) {
+      each_row(r, [&](float*) { end += bytes; });
+      ends_[r] = end;
+    }
+    std::byte* at = begin_of(division().rank());
+    each_row(division().rank(), [&](const float* row) {
+      std::memcpy(at, row, bytes);
+      at += bytes;
+    });
+    if (!exchange({staging_.data(), end})) return false;
+    for (std::size_t r = 0; r < ends_.size(); ++r) {
+      at = begin_of(r);
+      each_row(r, [&](float* row) {
+        std::memcpy(row, at, bytes);
+        at += bytes;
+      });
+    }
+    return true;
+  }
+
+  /// Whether the codes of rows of units can be made by the ranks one by one: no scale is shared between
+  /// units.
+  [[nodiscard]] static bool divides_codes(const kernel::QuantizedRows& codes, std::size_t unit) noexcept {
+    return unit % kernel::scale_group(codes) == 0;
+  }
+  /// The codes of rows of which each rank has the part `own`; divides_codes(). `all` may have room for more.
+  template <Kernels K, Executor E>
+  [[nodiscard]] bool codes(E& executor, MatrixView<const float> own, std::size_t unit,
+                           const kernel::QuantizedRows& all) noexcept {
+    for (std::size_t done = 0; done < own.rows(); done += batch_) {
+      const std::size_t n = std::min(batch_, own.rows() - done);
+      const Batch batch{*this, all, unit, done, n};
+      batch.template quantize<K>(executor, own);
+      if (!exchange({staging_.data(), ends_.back()})) return false;
+      batch.put(executor);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t max_batch = 64;
+
+  /// Rows [first, first + n) of codes on their way. A part of the message: the codes of a rank, then its
+  /// scales.
+  struct Batch {
+    Exchange& of;
+    const kernel::QuantizedRows& all;
+    std::size_t unit, first, n;
+
+    Batch(Exchange& exchange, const kernel::QuantizedRows& codes, std::size_t columns, std::size_t row,
+          std::size_t rows) noexcept
+        : of(exchange), all(codes), unit(columns), first(row), n(rows) {
+      std::size_t end = 0;
+      for (std::size_t r = 0; r < of.ends_.size(); ++r) {
+        const std::size_t cols = of.part(all.cols, unit, r).count;
+        of.ends_[r] = end += n * (cols + cols / kernel::activation_group * sizeof(float));
+      }
+    }
+    template <Kernels K, Executor E>
+    void quantize(E& executor, MatrixView<const float> own) const noexcept {
+      if (own.cols() == 0) return;
+      std::byte* const at = of.begin_of(of.division().rank());
+      kernel::QuantizedRows out{
+          reinterpret_cast<std::int8_t*>(at), reinterpret_cast<float*>(at + n * own.cols()),
+          reinterpret_cast<std::int16_t*>(of.staging_.data() + of.message_bytes()), n, own.cols()};
+      out.fast8_from = kernel::scale_group(all) == kernel::fast8_group
+                           ? 1
+                           : std::numeric_limits<std::size_t>::max();  // of the whole rows
+      const auto rows = own.rows(first, n);
+      executor.run(n, [&](std::size_t row, std::size_t) noexcept {
+        K::quantize(kernel::QuantizeArgs{rows, out, row, row + 1});
+      });
+    }
+    template <Executor E>
+    void put(E& executor) const noexcept {
+      executor.run(n, [&](std::size_t row, std::size_t) noexcept {
+        std::int8_t* const codes = all.codes + (first + row) * all.cols;
+        float* const scales = all.scales + (first + row) * (all.cols / kernel::activation_group);
+        for (std::size_t r = 0; r < of.ends_.size(); ++r) {
+          const ranks::Part part = of.part(all.cols, unit, r);
+          if (part.count == 0) continue;
+          const std::size_t groups = part.count / kernel::activation_group;
+          const std::byte* const at = of.begin_of(r);
+          std::memcpy(codes + part.first, at + row * part.count, part.count);
+          std::memcpy(scales + part.first / kernel::activation_group,
+                      at + n * part.count + row * groups * sizeof(float), groups * sizeof(float));
+        }
+        std::int16_t* const sums = all.sums + (first + row) * (all.cols / 16);
+        for (std::size_t i = 0; i < all.cols / 16; ++i) {
+          std::int16_t sum = 0;
+          for (std::size_t k = 0; k < 16; ++k) sum = static_cast<std::int16_t>(sum + codes[16 * i + k]);
+          sums[i] = sum;
+        }
+      });
+    }
+  };
+
+  /// Of the largest message. One rank sends none.
+  [[nodiscard]] std::size_t message_bytes() const noexcept {
+    return std::max(batch_ * widest_ * sizeof(float), batch_ == 0 ? 0 : ends_.size());
+  }
+  [[nodiscard]] static alloc::Buffer<std::byte, A> take(std::size_t bytes, A allocator) {
+    auto buffer = alloc::Buffer<std::byte, A>::make(allocator, bytes);
+    MICA_CHECK(buffer, budget, "exchange of ranks: ", bytes, " bytes ", alloc::refused(allocator, bytes),
+               "; use a smaller chunk");
+    return std::move(*buffer);
+  }
+  [[nodiscard]] bool exchange(std::span<std::byte> message) noexcept {
+    lost_ = lost_ || !ranks_.exchange(message, ends_);
+    return !lost_;
+  }
+  /// Where the part of a rank begins in the message.
+  [[nodiscard]] std::byte* begin_of(std::size_t rank) noexcept {
+    return staging_.data() + (rank == 0 ? 0 : ends_[rank - 1]);
+  }
+  /// Columns of a rank, of `cols` in units.
+  [[nodiscard]] ranks::Part part(std::size_t cols, std::size_t unit, std::size_t rank) const noexcept {
+    return ranks_.division().part(cols / unit, rank).times(unit);
+  }
+  [[nodiscard]] bool columns_of_batch(View y, std::size_t unit) noexcept {
+    const std::size_t n = y.rows(), size = ends_.size();
+    MICA_ASSERT(n * y.cols() * sizeof(float) <= staging_.size());
+    std::size_t end = 0;
+    for (std::size_t r = 0; r < size; ++r)
+      ends_[r] = end += n * part(y.cols(), unit, r).count * sizeof(float);
+    // A part of the message is (n, columns of the rank).
+    const auto each_row = [&](std::size_t rank, auto&& copy) {
+      const ranks::Part columns = part(y.cols(), unit, rank);
+      const std::size_t bytes = columns.count * sizeof(float);
+      std::byte* const at = begin_of(rank);
+      for (std::size_t row = 0; row < n && bytes != 0; ++row)
+        copy(at + row * bytes, y.data() + row * y.stride() + columns.first, bytes);
+    };
+    const std::size_t own = division().rank();
+    each_row(own, [](std::byte* staged, const float* row, std::size_t b) { std::memcpy(staged, row, b); });
+    if (!exchange({staging_.data(), end})) return false;
+    for (std::size_t r = 0; r < size; ++r) {
+      if (r == own) continue;
+      each_row(r, [](const std::byte* staged, float* row, std::size_t b) { std::memcpy(row, staged, b); });
+    }
+    return true;
+  }
+
+  R ranks_;
+  std::size_t batch_;                    // rows of a message at most
+  std::size_t widest_;                   // numbers of a row at most
+  std::vector<std::size_t> ends_;        // of parts of a message, by rank
+  alloc::Buffer<std::byte, A> staging_;  // a message, then sums of codes
+  bool lost_ = false;
+};
+
+}  // namespace mica::model

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The room ranks: one model on several machines, processes or threads.
+#pragma once
+
+#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/concept.hpp"
+#include "mica/ranks/division.hpp"
+#include "mica/ranks/threads.hpp"

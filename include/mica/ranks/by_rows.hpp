@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks over a link: what connects them, such as MPI or the memory of a process.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/ranks/concept.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica {
+
+/// What connects ranks. exchange() and leave() as Ranks has them. One thread of each rank at a time.
+// clang-format off
+template <class L>
+concept RankLink = requires(L& link, const L& constant, std::span<std::byte> all,
+                            std::span<const std::size_t> ends) {
+  { constant.rank() } noexcept -> std::same_as<std::size_t>;
+  { constant.size() } noexcept -> std::same_as<std::size_t>;
+  { link.exchange(all, ends) } noexcept -> std::same_as<bool>;
+  { link.leave() } noexcept -> std::same_as<void>;
+};
+// clang-format on
+
+namespace ranks {
+
+/// A link whose type a program chooses at run time.
+class AnyLink {
+ public:
+  virtual ~AnyLink() = default;
+  // Required by RankLink
+  [[nodiscard]] virtual std::size_t rank() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t size() const noexcept = 0;
+  [[nodiscard]] virtual bool exchange(std::span<std::byte> all,
+                                      std::span<const std::size_t> ends) noexcept = 0;
+  virtual void leave() noexcept = 0;
+};
+static_assert(RankLink<AnyLink>);
+
+/// The rows of each product are divided among the ranks of a link.
+template <RankLink L>
+class ByRows {
+ public:
+  /// One rank.
+  ByRows() = default;
+  /// Equal shares, or those that are given, one for each rank. The link outlives this. Raises
+  /// ErrorCode::usage.
+  explicit ByRows(L& link, std::vector<double> shares = {})
+      : link_(&link), division_(checked(link, std::move(shares)), link.rank()) {}
+  /// Of a plan, which exchanges nothing.
+  explicit ByRows(Division division) : division_(std::move(division)) {}
+
+  // Required by Ranks
+  static constexpr bool one = false;
+  [[nodiscard]] const Division& division() const noexcept { return division_; }
+  [[nodiscard]] bool exchange(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
+    return link_ == nullptr || link_->exchange(all, ends);
+  }
+  void leave() noexcept {
+    if (link_ != nullptr) link_->leave();
+  }
+
+ private:
+  [[nodiscard]] static std::vector<double> checked(const L& link, std::vector<double> shares) {
+    if (shares.empty()) shares.assign(link.size(), 1.0);
+    MICA_CHECK(shares.size() == link.size(), usage, "shares of ranks: found ", shares.size(), " for ",
+               link.size(), " ranks");
+    return shares;
+  }
+
+  L* link_ = nullptr;
+  Division division_;
+};
+
+}  // namespace ranks
+}  // namespace mica

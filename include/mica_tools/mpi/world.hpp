@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that mpirun started, one process each. Parts of a message go from each rank to each other one, and a
+// rank that is not heard of for a while counts as gone: its process died, was stopped, or its machine is off.
+//
+//   mpirun -n 4 program        World world;  ranks::ByRows<ranks::AnyLink> ranks(world);
+//
+// Needs an MPI library (MPI-3), and a start that lets the others go on when a process dies: mpirun
+// --enable-recovery with Open MPI, -disable-auto-cleanup with MPICH.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/ranks/by_rows.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+#include <mpi.h>
+
+namespace mica::mpi {
+
+struct WorldOptions {
+  std::chrono::milliseconds deadline{1500};  // a rank of which nothing is heard for so long is gone
+};
+
+/// All processes of an MPI program. One object in a process, made before other threads use MPI and destroyed
+/// after them. It has one thread of its own, which tells the others a few times a second that this one lives;
+/// a rank may compute for as long as it likes. Threads: exchange() of one thread at a time.
+class World final : public ranks::AnyLink {
+ public:
+  /// Starts MPI, if that was not done. Raises ErrorCode::failed where the library cannot be used by two
+  /// threads in turn.
+  explicit World(WorldOptions options = {}) : options_(options) {
+    int there = 0, level = 0;
+    MPI_Initialized(&there);
+    starts_ = there == 0;
+    if (starts_) {
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+    } else {
+      MPI_Query_thread(&level);
+    }
+    MICA_CHECK(level >= MPI_THREAD_SERIALIZED, failed,
+               "MPI: this library gives its functions to one thread alone; two in turn are needed "
+               "(MPI_THREAD_SERIALIZED)");
+    MPI_Comm_dup(MPI_COMM_WORLD, &world_);
+    MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
+    int rank = 0, size = 1;
+    MPI_Comm_rank(world_, &rank);
+    MPI_Comm_size(world_, &size);
+    rank_ = static_cast<std::size_t>(rank);
+    peers_ = std::vector<Peer>(static_cast<std::size_t>(size));
+    requests_.reserve(2 * peers_.size());
+    sources_.reserve(2 * peers_.size());
+    statuses_.resize(2 * peers_.size());
+    if (peers_.size() == 1) return;
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      peers_[r].heard = Clock::now() + std::chrono::seconds(10);  // it may start later
+      if (r != rank_) expect(r);
+    }
+    thread_ = std::thread([this] { tell(); });
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  /// Waits until all are here, and ends MPI if this started it. After a rank was lost MPI is left as it is: a
+  /// process that ends by std::_Exit() ends at once, one that returns from main() as its library sees fit.
+  ~World() override {
+    std::vector<std::byte> all(size());
+    std::vector<std::size_t> ends(size());
+    for (std::size_t r = 0; r < size(); ++r) ends[r] = r + 1;
+    const bool together = exchange(all, ends);
+    if (thread_.joinable()) {
+      ending_.store(true, std::memory_order_relaxed);
+      thread_.join();
+    }
+    if (!together) return;
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      if (r == rank_ || peers_.size() == 1) continue;
+      MPI_Cancel(&peers_[r].hears);
+      MPI_Request_free(&peers_[r].hears);
+    }
+    MPI_Comm_free(&world_);
+    if (starts_) MPI_Finalize();
+  }
+
+  // Required by RankLink
+  [[nodiscard]] std::size_t rank() const noexcept override { return rank_; }
+  [[nodiscard]] std::size_t size() const noexcept override { return peers_.size(); }
+  [[nodiscard]] bool exchange(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept override {
+    if (lost()) return false;
+    if (peers_.size() == 1) return true;
+    const std::lock_guard lock(mutex_);
+    const bool met = start(all, ends) && wait();
+    if (!met) lost_.store(true, std::memory_order_relaxed);
+    messages_ += requests_.size() - received_;
+    return met;
+  }
+  void leave() noexcept override { lost_.store(true, std::memory_order_relaxed); }
+
+  // Specific to World
+  /// Whether a rank is gone, or this one has left.
+  [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+  /// Bytes and messages that this rank has sent, without signs of life, and the time in exchange().
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept { return sent_bytes_; }
+  [[nodiscard]] std::uint64_t sent_messages() const noexcept { return messages_; }
+  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept { return waited_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr int life_tag = 1, first_tag = 2, tags = 30'000;  // MPI allows 32,767 everywhere
+
+  struct Peer {
+    Clock::time_point heard;  // of it; before the first time, until when that may last
+    MPI_Request hears = MPI_REQUEST_NULL, tells = MPI_REQUEST_NULL;
+    char heard_byte = 0, told_byte = 0;
+  };
+
+  /// Posts all parts.
+  [[nodiscard]] bool start(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
+    const int tag = first_tag + static_cast<int>(turn_++ % tags);
+    const auto part = [&](std::size_t r) {
+      const std::size_t first = r == 0 ? 0 : ends[r - 1];
+      MICA_ASSERT(ends[r] - first <= std::numeric_limits<int>::max());
+      return all.subspan(first, ends[r] - first);
+    };
+    requests_.clear();
+    sources_.clear();
+    const auto post = [&](auto&& call, std::size_t r, std::size_t bytes) {
+      MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+      sources_.push_back({r, bytes});
+      return call(request) == MPI_SUCCESS;
+    };
+    for (std::size_t i = 1; i < peers_.size(); ++i) {
+      const std::size_t r = (rank_ + i) % peers_.size();
+      const auto theirs = part(r);
+      const auto receive = [&](MPI_Request& request) {
+        return MPI_Irecv(theirs.data(), static_cast<int>(theirs.size()), MPI_BYTE, static_cast<int>(r), tag,
+                         world_, &request);
+      };
+      if (!theirs.empty() && !post(receive, r, theirs.size())) return false;
+    }
+    received_ = requests_.size();
+    const auto own = part(rank_);
+    for (std::size_t i = 1; i < peers_.size() && !own.empty(); ++i) {
+      const std::size_t r = (rank_ + i) % peers_.size();
+      const auto send = [&](MPI_Request& request) {
+        return MPI_Isend(own.data(), static_cast<int>(own.size()), MPI_BYTE, static_cast<int>(r), tag, world_,
+                         &request);
+      };
+      if (!post(send, r, own.size())) return false;
+      sent_bytes_ += own.size();
+    }
+    return true;
+  }
+  /// Until all have arrived, or a rank is gone.
+  [[nodiscard]] bool wait() noexcept {
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point next = begin + pause();
+    for (std::size_t polls = 1;; ++polls) {
+      int done = 0;
+      if (MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data()) !=
+          MPI_SUCCESS)
+        return false;
+      if (done != 0) break;
+      if (polls % 256 != 0) continue;
+      std::this_thread::yield();
+      const Clock::time_point now = Clock::now();
+      if (now < next) continue;
+      next = now + pause();
+      if (!live(now)) return false;
+    }
+    const Clock::time_point end = Clock::now();
+    waited_ += end - begin;
+    for (std::size_t i = 0; i < received_; ++i) {
+      int bytes = 0;
+      MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
+      if (static_cast<std::size_t>(bytes) != sources_[i].bytes)
+        return false;  // another program, or another model
+      peers_[sources_[i].rank].heard = end;
+    }
+    return true;
+  }
+
+  [[nodiscard]] Clock::duration pause() const noexcept { return options_.deadline / 8; }
+  void expect(std::size_t r) noexcept {
+    MPI_Irecv(&peers_[r].heard_byte, 1, MPI_BYTE, static_cast<int>(r), life_tag, world_, &peers_[r].hears);
+  }
+  /// Tells the others, and hears them. False: one is gone.
+  [[nodiscard]] bool live(Clock::time_point now) noexcept {
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      Peer& peer = peers_[r];
+      if (r == rank_) continue;
+      int done = 0;
+      if (MPI_Test(&peer.tells, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+      if (done != 0) {
+        MPI_Isend(&peer.told_byte, 1, MPI_BYTE, static_cast<int>(r), life_tag, world_, &peer.tells);
+      }
+      for (done = 1; done != 0;) {
+        if (MPI_Test(&peer.hears, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+        if (done == 0) break;
+        peer.heard = now;
+        expect(r);
+      }
+      if (now - peer.heard > options_.deadline) return false;
+    }
+    return true;
+  }
+  /// While exchange() waits, it does the same.
+  void tell() {
+    while (!ending_.load(std::memory_order_relaxed)) {
+      if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock() && !lost()) {
+        if (!live(Clock::now())) lost_.store(true, std::memory_order_relaxed);
+      }
+      std::this_thread::sleep_for(pause());
+    }
+  }
+
+  struct Source {
+    std::size_t rank, bytes;
+  };
+
+  WorldOptions options_;
+  bool starts_ = true;
+  MPI_Comm world_ = MPI_COMM_NULL;
+  std::size_t rank_ = 0;
+  std::vector<Peer> peers_;            // by rank
+  std::mutex mutex_;                   // who has it calls MPI
+  std::vector<MPI_Request> requests_;  // of an exchange: receptions, then sends
+  std::vector<Source> sources_;        // of each
+  std::vector<MPI_Status> statuses_;
+  std::size_t received_ = 0;  // receptions among them
+  std::uint64_t turn_ = 0, sent_bytes_ = 0, messages_ = 0;
+  std::chrono::nanoseconds waited_{0};
+  std::atomic<bool> lost_ = false;
+  std::atomic<bool> ending_ = false;  // this object
+  std::thread thread_;
+};
+
+}  // namespace mica::mpi

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that knows nothing of ranks, on rank 0: the others repeat its calls, and the answers are those of
+// one rank.
+
+#include "mica/runtime/leader.hpp"
+
+#include "mica/ranks/threads.hpp"
+#include "mica/runtime/generate.hpp"
+#include "mica/runtime/open.hpp"
+#include "mica/runtime/shared_step.hpp"
+#include "model/run_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mica::test::leader_test {
+namespace {
+
+using Link = ranks::Threads::Link;
+
+const char* const fairy = MICA_SOURCE "/examples/models/fairy.gguf";
+constexpr std::size_t n_vocab = 2048;
+
+/// Rank 0 calls use(model), the others repeat; answers what they raised, or "".
+std::vector<std::string> on_ranks(std::size_t size, const std::function<void(Model&)>& use) {
+  ranks::Threads meeting(size);
+  std::vector<std::string> errors(size);
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < size; ++r) {
+    threads.emplace_back([&, r] {
+      Link link(meeting, r);
+      try {
+        OpenOptions options{.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1};
+        options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
+        if (r == 0) options.leads = &link;
+        Model model = open(fairy, options);
+        r == 0 ? use(model) : follow(model.transformer(), link);
+      } catch (const std::exception& error) {
+        errors[r] = error.what();
+        meeting.leave();
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  return errors;
+}
+
+/// A prompt, answers, two sequences in one step, tokens that are removed, a copy: all logits.
+std::vector<float> story(Model& model) {
+  std::vector<float> out;
+  const auto keep = [&](Session<AnyModel>& session) {
+    const auto logits = session.logits();
+    out.insert(out.end(), logits.begin(), logits.end());
+  };
+  auto first = model.session(), second = model.session();
+  REQUIRE(first.feed(random_ids(50, n_vocab, 1)) == model::StepStatus::ok);
+  keep(first);
+  for (TokenId id = 0; id < 20; ++id) {
+    REQUIRE(first.feed(std::span(&id, 1)) == model::StepStatus::ok);
+    keep(first);
+  }
+  REQUIRE(second.feed(random_ids(9, n_vocab, 2)) == model::StepStatus::ok);
+  keep(second);
+  first.rewind(30);
+  REQUIRE(first.feed(random_ids(5, n_vocab, 3)) == model::StepStatus::ok);
+  keep(first);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("what rank 0 does has the bits of one rank, and the others end with it") {
+  Model alone = open(fairy, {.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1});
+  const std::vector<float> expected = story(alone);
+  for (const std::size_t size : {1, 2, 3, 5}) {
+    CAPTURE(size);
+    std::vector<float> found;
+    const auto errors = on_ranks(size, [&](Model& model) { found = story(model); });
+    CHECK(same_bits(found, expected));
+    CHECK(errors == std::vector<std::string>(size));
+  }
+}
+
+TEST_CASE("a model of several ranks says what it cannot do") {
+  std::string refusal;
+  const auto errors = on_ranks(2, [&](Model& model) {
+    auto session = model.session();
+    REQUIRE(session.feed(random_ids(9, n_vocab)) == model::StepStatus::ok);
+    try {
+      session.save("never.mica");
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+  });
+  CHECK(refusal == "sessions of this model cannot be saved");
+  CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("a program that fails on rank 0 ends the others") {
+  const auto errors = on_ranks(3, [](Model& model) {
+    auto session = model.session();
+    REQUIRE(session.feed(random_ids(9, n_vocab)) == model::StepStatus::ok);
+    raise(ErrorCode::failed, "rank 0 stumbles");
+  });
+  CHECK(errors[0] == "rank 0 stumbles");
+  CHECK(errors[1].empty());  // the leader said that it ends
+  CHECK(errors[2].empty());
+}
+
+TEST_CASE("messages that no leader sends are refused, with what is wrong") {
+  struct Message {
+    std::vector<std::uint64_t> numbers;  // after the call
+    std::string_view refusal;
+  };
+  using mica::detail::Call;
+  const std::pair<Call, Message> messages[] = {
+      {static_cast<Call>(77), {{}, "call 77 is none"}},
+      {Call::forget, {{}, "truncated"}},
+      {Call::rewind, {{9, 0}, "sequence 9 is none"}},
+      {Call::rewind, {{0, 4}, "4 tokens, the sequence has 3"}},
+      {Call::adopt, {{0, 0, 9}, "9 tokens, the sequence has 3"}},
+      {Call::examine, {{0, 2048}, "token 2048, allowed below 2048"}},
+      {Call::logits, {{5}, "5 rows of logits, allowed 1 to 4"}},
+      {Call::logits, {{1, 3}, "logits of row 3, the last step had 3"}},
+      {Call::step, {{0}, "a step without tokens"}},
+      {Call::step, {{1, 0}, "truncated"}},
+  };
+  for (const auto& [call, message] : messages) {
+    CAPTURE(message.refusal);
+    ranks::Threads meeting(2);
+    std::string refusal;
+    std::thread other([&] {
+      Link link(meeting, 1);
+      OpenOptions options{.n_ctx = 64, .chunk = 8, .logits_rows = 4, .threads = 1};
+      options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
+      Model model = open(fairy, options);
+      try {
+        follow(model.transformer(), link);
+      } catch (const Error& error) {
+        refusal = error.what();
+      }
+    });
+    Link link(meeting, 0);
+    OpenOptions options{.n_ctx = 64, .chunk = 8, .logits_rows = 4, .threads = 1};
+    options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
+    options.leads = &link;
+    Model model = open(fairy, options);
+    auto session = model.session();
+    REQUIRE(session.feed(random_ids(3, n_vocab)) == model::StepStatus::ok);
+    mica::detail::Calls calls(link);
+    auto& out = calls.begin(call);
+    for (const std::uint64_t number : message.numbers) gguf::append_number(out, number);
+    static_cast<void>(calls.send());
+    other.join();
+    CHECK(refusal.find(message.refusal) != std::string::npos);
+    CHECK(refusal.starts_with("message of rank 0: "));
+    CHECK(session.feed(random_ids(1, n_vocab)) == model::StepStatus::rank_lost);
+  }
+}
+
+}  // namespace mica::test::leader_test
