@@ -87,13 +87,16 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
 
 void RunningOptions::add_ranks(Flags& flags) {
   flags.group("Model");
-  flags.custom("--rank-shares", "LIST",
-               "of several processes that mpirun started: the share of each in the weights, 2,1,1",
-               "numbers above 0, one for each rank, with commas between them", "equal",
-               [this](const std::string& text, const std::string& where) {
-                 rank_shares = parse_shares(text, where);
-                 return true;
-               });
+  flags.checked(
+      "--rank-shares", rank_shares_text, "LIST",
+      "of several processes that mpirun started: the share of each in the weights, such as 2,1,1; by "
+      "default equal ones",
+      [](const std::string& text, const std::string& where) {
+        static_cast<void>(parse_shares(text, where));
+      });
+  flags.at_end([this](std::vector<std::string>&) {
+    if (!rank_shares_text.empty()) rank_shares = parse_shares(rank_shares_text, "--rank-shares");
+  });
 }
 
 void RunningOptions::add_degrade(Flags& flags) {

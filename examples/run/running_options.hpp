@@ -29,7 +29,8 @@ struct RunningOptions {
   bool elements_given = false;  // -ctk or -ctv was given
   bool weights_given = false;
   bool storage_given = false, eviction_given = false;
-  bool degrade = false;                       // choices that change numbers may be made to fit
+  bool degrade = false;  // choices that change numbers may be made to fit
+  std::string rank_shares_text;
   std::vector<double> rank_shares;            // empty: equal ones
   std::shared_ptr<ranks::AnyLink> link = {};  // to the other processes of mpirun; null: this one is alone
 
