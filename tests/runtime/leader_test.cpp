@@ -131,7 +131,9 @@ TEST_CASE("messages that no leader sends are refused, with what is wrong") {
       {Call::step, {{0}, "a step without tokens"}},
       {Call::step, {{1, 0}, "truncated"}},
   };
-  for (const auto& [call, message] : messages) {
+  for (const auto& each : messages) {
+    const Call call = each.first;
+    const Message& message = each.second;
     CAPTURE(message.refusal);
     ranks::Threads meeting(2);
     std::string refusal;
