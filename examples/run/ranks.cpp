@@ -47,7 +47,7 @@ struct Fact {
 };
 
 std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a (RFC 9923)
+  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
   return hash;
 }

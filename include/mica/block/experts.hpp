@@ -171,7 +171,7 @@ struct Experts : Stateless, Divided {
         .config = c,
         .x = x,
         .quantized_input = step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first)),
-        .quantized_hidden = step.reads_codes(t.down.first),
+        .quantized_hidden = step.reads_codes(t.down.first, step.codes(step.width())),
         .observed = Step::observed,
         .scratch = b.chosen,
         .source = source,

@@ -6,12 +6,15 @@
 //   sequences   | a: 1 token | b: 5 tokens | c: 1 token |      rows of the step   | 0 | 1 2 3 4 5 | 6 |
 #pragma once
 
+#include "mica/base/log.hpp"
 #include "mica/base/token_id.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace mica::model {
 
@@ -63,5 +66,15 @@ struct [[nodiscard]] StepResult {
   StepStatus status = StepStatus::ok;  // of the whole step: it is refused for all sequences or for none
   std::size_t part = 0;                // the first sequence that was refused, else 0
 };
+
+/// The end of a step that another rank ended. The log says so, unless it did.
+[[nodiscard]] inline StepResult rank_lost(LogSink log, bool& is_logged) noexcept {
+  const StepStatus status = StepStatus::rank_lost;
+  try {
+    if (!std::exchange(is_logged, true)) log(LogLevel::error, std::string(text(status)));
+  } catch (...) {  // no memory for a text
+  }
+  return {status, 0};
+}
 
 }  // namespace mica::model

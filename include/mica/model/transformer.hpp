@@ -409,15 +409,7 @@ class BasicTransformer {
     }
     return own;
   }
-  /// The log says so, once.
-  [[nodiscard]] model::StepResult rank_lost() noexcept {
-    const model::StepStatus status = model::StepStatus::rank_lost;
-    try {
-      if (!std::exchange(lost_is_logged_, true)) log_(LogLevel::error, std::string(model::text(status)));
-    } catch (...) {  // no memory for a text
-    }
-    return {status, 0};
-  }
+  [[nodiscard]] model::StepResult rank_lost() noexcept { return model::rank_lost(log_, lost_is_logged_); }
   /// Why a cache within its context was refused: memory, or the file of older tokens, which the log then
   /// names.
   [[nodiscard]] model::StepStatus why_refused([[maybe_unused]] const Cache& cache) const noexcept try {

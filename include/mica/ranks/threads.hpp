@@ -67,7 +67,7 @@ class Threads {
       std::memcpy(all.data() + first, parts_[r].data() + first, ends[r] - first);
       bytes += ends[r] - first;
     }
-    const bool met = meet();  // nobody writes before all have read
+    const bool met = meet();  // before the next message, until all have read this one
     const std::lock_guard lock(mutex_);
     copied_ += bytes;
     return met;

@@ -48,7 +48,9 @@ enum class Call : std::uint8_t {
 /// Messages of rank 0 to all others: short ones are one exchange, longer ones two.
 class Calls {
  public:
-  explicit Calls(ranks::AnyLink& link, std::size_t bytes = 0) : link_(&link) { message_.reserve(bytes); }
+  explicit Calls(ranks::AnyLink& link, std::size_t bytes = 0) : link_(&link), ends_(link.size()) {
+    message_.reserve(bytes);
+  }
 
   /// The bytes of the next message; empty at first.
   [[nodiscard]] std::vector<std::byte>& begin(Call call) {
@@ -227,15 +229,7 @@ class Leader : public runtime::Unsaved {
   [[nodiscard]] paging::Reads reads() const noexcept { return model_->reads(); }
 
  private:
-  /// The log says so, once.
-  [[nodiscard]] model::StepResult rank_lost() noexcept {
-    const model::StepStatus status = model::StepStatus::rank_lost;
-    try {
-      if (!std::exchange(lost_is_logged_, true)) log_(LogLevel::error, std::string(model::text(status)));
-    } catch (...) {  // no memory for a text
-    }
-    return {status, 0};
-  }
+  [[nodiscard]] model::StepResult rank_lost() noexcept { return model::rank_lost(log_, lost_is_logged_); }
   template <class... Numbers>
   void call(detail::Call what, Numbers... numbers) const noexcept {
     auto& out = calls_.begin(what);

@@ -230,7 +230,7 @@ class World final : public ranks::AnyLink {
   MPI_Comm world_ = MPI_COMM_NULL;
   std::size_t rank_ = 0;
   std::vector<Peer> peers_;            // by rank
-  std::mutex mutex_;                   // who has it calls MPI
+  std::mutex mutex_;                   // of the thread that calls MPI
   std::vector<MPI_Request> requests_;  // of an exchange: receptions, then sends
   std::vector<Source> sources_;        // of each
   std::vector<MPI_Status> statuses_;

@@ -191,9 +191,10 @@ class Step {
   [[nodiscard]] bool wants_codes(const Matrices&... w) noexcept {
     return block::wants_codes(codes(width()), w...);
   }
-  /// The same of its rows in the file, of which this rank may have none.
-  [[nodiscard]] bool reads_codes(const block::TensorRef& w) noexcept {
-    return block::wants_codes(codes(width()), Matrix(w.format.id, nullptr, w.cols == 0 ? 0 : 1, w.cols));
+  /// Whether a product with rows of the file reads codes like these; this rank may have none of the rows.
+  [[nodiscard]] bool reads_codes(const block::TensorRef& w,
+                                 const kernel::QuantizedRows& like) const noexcept {
+    return block::wants_codes(like, Matrix(w.format.id, nullptr, w.cols == 0 ? 0 : 1, w.cols));
   }
   /// The place for the int8 form of a product's input.
   [[nodiscard]] kernel::QuantizedRows codes(std::size_t width) noexcept { return a_.codes(n_, width); }
@@ -235,14 +236,15 @@ class Step {
   [[nodiscard]] bool project_divided(const block::DividedRows& x, const block::TensorRef& w, View y, bool add,
                                      const float* bias = nullptr) noexcept {
     const auto place = codes(x.all.cols());
-    const bool quantized = reads_codes(w);
+    const bool quantized = reads_codes(w, place);
     if (!gather(x, place, quantized)) return false;
     return project_outputs({x.all, kernel::codes_if(quantized, place)}, w, y, add, bias);
   }
   /// The same of rows that all ranks have.
   [[nodiscard]] bool project_divided(View x, const block::TensorRef& w, View y, bool add,
                                      const float* bias = nullptr) noexcept {
-    return project_outputs(block::quantize<Kernels>(executor_, x, codes(x.cols()), reads_codes(w)), w, y, add,
+    const auto place = codes(x.cols());
+    return project_outputs(block::quantize<Kernels>(executor_, x, place, reads_codes(w, place)), w, y, add,
                            bias);
   }
   /// Makes the codes of all columns, or with floats the columns themselves. False: a rank is gone.
