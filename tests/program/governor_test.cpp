@@ -25,7 +25,7 @@ TEST_CASE("a neighbour takes memory beside a run, which gives way and writes wha
   if (sanitized) return;
   const TemporaryFolder folder;
   const std::string model = folder.path("model.gguf");
-  REQUIRE(mica({"synth", "stories-15m", "F16", model, "-q"}).code == 0);
+  REQUIRE(mica({"synth", "stories-15m", "F32", model, "-q"}).code == 0);
   const Ran alone = mica(writing(model, "off"));
   REQUIRE_MESSAGE(alone.code == 0, alone.err);
   CHECK(alone.err.find("governor") == std::string::npos);
@@ -35,22 +35,26 @@ TEST_CASE("a neighbour takes memory beside a run, which gives way and writes wha
     MESSAGE("skipped: no control group of memory can be made here");
     return;
   }
-  // Where the cores are busy, a neighbour may come when the run is over.
-  Ran beside;
-  for (int round = 0; round < 5 && beside.err.find("mica: governor: ") == std::string::npos; ++round) {
+  // The neighbour wants 5 MiB more than are left, which the model can yield: its layers are 24 MiB. It takes
+  // them slowly: a model ends where a neighbour takes all that is left within the time of a layer. Where the
+  // cores are busy, it may come when the run is over, or nearly.
+  bool yielded = false;
+  for (int round = 0; round < 10 && !yielded; ++round) {
     ProgramRun run("/bin/sh", cage.inside(Words{MICA_PROGRAM} + writing(model, "on")));
-    Hog hog(cage, run.folder().path("stdout"), 32 * mib);
-    beside = run.run();
+    Hog hog(cage, run.folder().path("stdout"), 25 * mib, std::chrono::milliseconds(40));
+    const Ran beside = run.run();
     CHECK(hog.leave());
     CHECK(cage.kills() == 0);
     REQUIRE_MESSAGE(beside.code == 0, beside.err);
     CHECK(beside.out == alone.out);
+    const auto said = [&](const char* words) { return beside.err.find(words) != std::string::npos; };
+    yielded = said(": weights in memory ") || said(" of weights left memory at once");  // or within a step
+    if (yielded) {
+      CHECK(said("mica: governor: "));
+      CHECK(said(" left of the control group"));
+    }
   }
-  CHECK(has(beside.err, "mica: governor: "));
-  CHECK(has(beside.err, " left of the control group"));
-  const auto said = [&](const char* words) { return beside.err.find(words) != std::string::npos; };
-  CHECK((said(": weights in memory ") ||
-         said(" of weights left memory at once")));  // between steps, or within one
+  CHECK(yielded);
 }
 
 TEST_CASE("what --governor, --keep-free and --pace take") {

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -84,9 +85,10 @@ class MemoryCage {
 /// A process in the cage that takes memory, a mebibyte at a time, as long as three are left; else it waits.
 class Hog {
  public:
-  /// Begins when the file `after` is no longer empty, and wants so many bytes.
-  Hog(const MemoryCage& cage, const std::string& after, std::uint64_t bytes) : child_(::fork()) {
-    if (child_ == 0) ::_exit(take(cage, after, bytes) ? 0 : 1);
+  /// Begins when the file `after` is no longer empty, wants so many bytes, and rests after each mebibyte.
+  Hog(const MemoryCage& cage, const std::string& after, std::uint64_t bytes, std::chrono::milliseconds rest)
+      : child_(::fork()) {
+    if (child_ == 0) ::_exit(take(cage, after, bytes, rest) ? 0 : 1);
   }
   ~Hog() {
     if (child_ > 0) leave();
@@ -100,7 +102,8 @@ class Hog {
   }
 
  private:
-  static bool take(const MemoryCage& cage, const std::string& after, std::uint64_t bytes) {
+  static bool take(const MemoryCage& cage, const std::string& after, std::uint64_t bytes,
+                   std::chrono::milliseconds rest) {
     constexpr std::uint64_t mib = std::uint64_t{1} << 20;
     { std::ofstream(cage.members()) << ::getpid(); }
     budget::PressureReader reader("", std::chrono::seconds(0));
@@ -110,7 +113,7 @@ class Hog {
     for (std::uint64_t taken = 0; taken < bytes;) {
       const auto now = std::chrono::steady_clock::now();
       if (now > stop) return false;
-      ::usleep(10'000);
+      std::this_thread::sleep_for(rest);
       begun = begun || (std::filesystem::file_size(after, error) > 0 && !error);
       const auto pressure = reader.poll(now);
       if (!begun || !pressure || pressure->left < 3 * mib) continue;
