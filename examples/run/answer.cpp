@@ -278,6 +278,8 @@ int Answerer::finish() {
         "stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
         "-ctk q8_0 -ctv q8_0, or --evict sinks:KEEP");
   }
+  if (rank_lost() && !verb_.session.empty())
+    note(verb_, join("mica: ", continue_text(), " the text, on fewer ranks too"));
   if (result_.reason == StopReason::context_full && shortened_ > 0) {
     note(verb_, join("mica: stopped: other processes took the memory, which is enough for ", shortened_,
                      " tokens; ", continue_text()));

@@ -57,6 +57,8 @@ class Answerer {
   void share_governor(Answerer& other) noexcept { governor_ = other.governor_; }
   /// The sentence for that.
   [[nodiscard]] std::string halted_text() const;
+  /// Whether another rank was lost: the model answers no more.
+  [[nodiscard]] bool rank_lost() const noexcept { return result_.reason == StopReason::rank_lost; }
   /// Raises the error of print() again; call it after a session is saved. Raises nothing after SIGHUP and
   /// SIGTERM, which end the program anyway.
   void raise_undelivered() const;

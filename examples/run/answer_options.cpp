@@ -227,8 +227,6 @@ void AnswerVerb::declare(Flags& flags) {
 void AnswerVerb::prepare() {
   RunningVerb::prepare();
   if (!link) return;
-  MICA_CHECK(session.empty(), unsupported,
-             "--session: a model on several ranks cannot be saved; leave it out");
   MICA_CHECK(mtp == 0, unsupported,
              "--speculate mtp: the head runs as one process; use ngram, or leave it out");
   governor = false;  // it would halt one rank in the middle of a step

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model whose rows are divided among ranks has the logits of one rank alone, bit by bit.
+// A model whose rows are divided among ranks has the logits of one rank alone, bit by bit, and so has its
+// saved cache.
 
 #include "mica/ranks/by_rows.hpp"
 
+#include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/arch/any_of.hpp"
@@ -35,10 +37,33 @@ namespace {
 using AnyAlone = Transformer<arch::AnyOf<arch::All>, WithKvElement<kv::AnyElements<>>>;
 using Alone = Transformer<arch::Llama>;
 
-/// Ids in a prompt of 20, then one by one, then a prompt again.
+/// Saves the cache of `ids` to the file `to`, and answers one that was loaded from the file `from`.
+template <class Model>
+typename Model::Cache through_files(Model& model, typename Model::Cache& cache,
+                                    std::span<const text::TokenId> ids, bool first, const std::string& to,
+                                    const std::string& from) {
+  kv::SnapshotInfo info = model.describe(cache);
+  info.tokens.assign(ids.begin(), ids.end());
+  if (first) {
+    kv::SnapshotWriter out(to, info);
+    model.save(cache, out);
+    out.commit();
+  } else {
+    kv::SnapshotWriter none(info);
+    model.save(cache, none);
+  }
+  const auto description = kv::detail::describe(info);
+  const auto in = first ? kv::SnapshotReader(from) : kv::SnapshotReader("rank 0", description);
+  auto loaded = model.make_cache();
+  REQUIRE(model.load(loaded, in, info.cached) == model::StepStatus::ok);
+  REQUIRE(loaded.tokens == ids.size());
+  return loaded;
+}
+
+/// Ids in a prompt of 20, then one by one, then through a file, then a prompt again.
 template <class Model>
 std::vector<float> logits_of(const gguf::Document& document, const std::vector<text::TokenId>& ids,
-                             typename Model::Ranks ranks) {
+                             typename Model::Ranks ranks, const std::string& to, const std::string& from) {
   exec::Inline executor;
   typename Model::Parts parts;
   parts.ranks = ranks;
@@ -50,7 +75,8 @@ std::vector<float> logits_of(const gguf::Document& document, const std::vector<t
     const auto one = feed(model, cache, all.subspan(i, 1), 1);
     out.insert(out.end(), one.begin(), one.end());
   }
-  const auto rest = feed(model, cache, all.subspan(24), 32);
+  auto saved = through_files(model, cache, all.first(24), ranks.division().rank() == 0, to, from);
+  const auto rest = feed(model, saved, all.subspan(24), 32);
   out.insert(out.end(), rest.begin(), rest.end());
   return out;
 }
@@ -61,13 +87,16 @@ void check_divisions(const gguf::Document& document, std::size_t n_vocab,
                      const std::vector<std::vector<double>>& divisions) {
   using Divided = typename Model::template With<WithRanks<RowsOfThreads>>;
   const auto ids = random_ids(40, n_vocab);
-  const auto alone = logits_of<Model>(document, ids, {});
+  const TemporaryFolder folder;
+  const std::string one = folder.path("one"), several = folder.path("several");
+  const auto alone = logits_of<Model>(document, ids, {}, one, one);
   REQUIRE(alone.size() == ids.size() * n_vocab);
   for (const auto& shares : divisions) {
     CAPTURE(shares.size());
-    const auto results =
-        each_rank(shares, [&](RowsOfThreads ranks) { return logits_of<Divided>(document, ids, ranks); });
+    const auto results = each_rank(
+        shares, [&](RowsOfThreads ranks) { return logits_of<Divided>(document, ids, ranks, several, one); });
     for (const auto& each : results) CHECK(same_bits(each, alone));
+    CHECK(contents(several) == contents(one));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "mica/runtime/leader.hpp"
 
+#include "io/temporary_folder.hpp"
 #include "mica/ranks/threads.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/open.hpp"
@@ -27,6 +28,14 @@ using Link = ranks::Threads::Link;
 const char* const fairy = MICA_SOURCE "/examples/models/fairy.gguf";
 constexpr std::size_t n_vocab = 2048;
 
+Model open_alone() { return open(fairy, {.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1}); }
+Model open_divided(Link& link, bool leads) {
+  OpenOptions options{.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1};
+  options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
+  if (leads) options.leads = &link;
+  return open(fairy, options);
+}
+
 /// Rank 0 calls use(model), the others repeat; answers what they raised, or "".
 std::vector<std::string> on_ranks(std::size_t size, const std::function<void(Model&)>& use) {
   ranks::Threads meeting(size);
@@ -36,10 +45,7 @@ std::vector<std::string> on_ranks(std::size_t size, const std::function<void(Mod
     threads.emplace_back([&, r] {
       Link link(meeting, r);
       try {
-        OpenOptions options{.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1};
-        options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
-        if (r == 0) options.leads = &link;
-        Model model = open(fairy, options);
+        Model model = open_divided(link, r == 0);
         r == 0 ? use(model) : follow(model.transformer(), link);
       } catch (const std::exception& error) {
         errors[r] = error.what();
@@ -76,7 +82,7 @@ std::vector<float> story(Model& model) {
 }  // namespace
 
 TEST_CASE("what rank 0 does has the bits of one rank, and the others end with it") {
-  Model alone = open(fairy, {.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1});
+  Model alone = open_alone();
   const std::vector<float> expected = story(alone);
   for (const std::size_t size : {1, 2, 3, 5}) {
     CAPTURE(size);
@@ -87,19 +93,90 @@ TEST_CASE("what rank 0 does has the bits of one rank, and the others end with it
   }
 }
 
-TEST_CASE("a model of several ranks says what it cannot do") {
-  std::string refusal;
-  const auto errors = on_ranks(2, [&](Model& model) {
+TEST_CASE("a session is saved as by one rank, and goes on with any number of them") {
+  const TemporaryFolder folder;
+  const auto begun = random_ids(70, n_vocab, 4), next = random_ids(3, n_vocab, 5);
+  const auto save = [&](Model& model, const std::string& name) {
     auto session = model.session();
-    REQUIRE(session.feed(random_ids(9, n_vocab)) == model::StepStatus::ok);
-    try {
-      session.save("never.mica");
-    } catch (const Error& error) {
-      refusal = error.what();
-    }
+    REQUIRE(session.feed(begun) == model::StepStatus::ok);
+    session.save(folder.path(name), {.text = "a note"});
+  };
+  const auto go_on = [&](Model& model, const std::string& name) {
+    auto session = Session<AnyModel>::open(model.transformer(), folder.path(name));
+    session.rewind(67);
+    REQUIRE(session.feed(next) == model::StepStatus::ok);
+    const auto logits = session.logits();
+    return std::vector<float>(logits.begin(), logits.end());
+  };
+  Model alone = open_alone();
+  save(alone, "1");
+  const auto expected = go_on(alone, "1");
+  for (const std::size_t size : {2, 3, 5}) {
+    CAPTURE(size);
+    const std::string name = std::to_string(size);
+    std::vector<float> found;
+    const auto errors = on_ranks(size, [&](Model& model) {
+      save(model, name);
+      found = go_on(model, size == 3 ? "2" : "1");
+    });
+    CHECK(errors == std::vector<std::string>(size));
+    CHECK(same_bits(found, expected));
+    CHECK(contents(folder.path(name)) == contents(folder.path("1")));
+    CHECK(same_bits(go_on(alone, name), expected));
+  }
+}
+
+TEST_CASE("a saved session that rank 0 cannot read or write is refused there, and the others go on") {
+  const TemporaryFolder folder;
+  const auto errors = on_ranks(3, [&](Model& model) {
+    auto session = model.session();
+    REQUIRE(session.feed(random_ids(70, n_vocab)) == model::StepStatus::ok);
+    session.save(folder.path("whole"));
+    std::string bytes = contents(folder.path("whole"));
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    folder.file("damaged", bytes);
+    auto damaged = Session<AnyModel>::open(model.transformer(), folder.path("damaged"));
+    CHECK_THROWS_WITH_AS(static_cast<void>(damaged.feed(random_ids(1, n_vocab))),
+                         doctest::Contains("are damaged"), Error);
+    CHECK_THROWS_AS(session.save(folder.path("no/such/folder")), Error);
+    CHECK(session.feed(random_ids(1, n_vocab)) == model::StepStatus::ok);
+    CHECK(damaged.feed(random_ids(1, n_vocab)) == model::StepStatus::ok);
   });
-  CHECK(refusal == "sessions of this model cannot be saved");
-  CHECK(errors == std::vector<std::string>(2));
+  CHECK(errors == std::vector<std::string>(3));
+}
+
+TEST_CASE("where a rank is gone, a session is saved as its tokens, which go on with the same bits") {
+  const TemporaryFolder folder;
+  const auto begun = random_ids(40, n_vocab, 4), next = random_ids(3, n_vocab, 5);
+  for (const bool noticed : {false, true}) {  // by a step before
+    CAPTURE(noticed);
+    ranks::Threads meeting(2);
+    std::thread other([&] {
+      Link link(meeting, 1);
+      Model model = open_divided(link, false);
+      mica::detail::Follower follower(model.transformer(), link);
+      for (int calls = 0; calls < 3; ++calls) static_cast<void>(follower.repeat());  // a cache, two steps
+      link.leave();
+    });
+    Link link(meeting, 0);
+    Model model = open_divided(link, true);
+    auto session = model.session();
+    REQUIRE(session.feed(begun) == model::StepStatus::ok);
+    other.join();
+    if (noticed) CHECK(session.feed(next) == model::StepStatus::rank_lost);
+    session.save(folder.path("saved"));
+
+    Model alone = open_alone();
+    auto saved = Session<AnyModel>::open(alone.transformer(), folder.path("saved"));
+    CHECK(saved.tokens().size() == begun.size());
+    REQUIRE(saved.feed(next) == model::StepStatus::ok);
+    const auto logits = saved.logits();
+    const std::vector<float> found(logits.begin(), logits.end());
+    auto fresh = alone.session();
+    REQUIRE(fresh.feed(begun) == model::StepStatus::ok);
+    REQUIRE(fresh.feed(next) == model::StepStatus::ok);
+    CHECK(same_bits(found, fresh.logits()));
+  }
 }
 
 TEST_CASE("a program that fails on rank 0 ends the others") {
@@ -128,6 +205,9 @@ TEST_CASE("messages that no leader sends are refused, with what is wrong") {
       {Call::examine, {{0, 2048}, "token 2048, allowed below 2048"}},
       {Call::logits, {{5}, "5 rows of logits, allowed 1 to 4"}},
       {Call::logits, {{1, 3}, "logits of row 3, the last step had 3"}},
+      {Call::save, {{9}, "sequence 9 is none"}},
+      {Call::load, {{9}, "sequence 9 is none"}},
+      {Call::load, {{0, 0, 5}, "truncated"}},
       {Call::step, {{0}, "a step without tokens"}},
       {Call::step, {{1, 0}, "truncated"}},
   };

@@ -98,7 +98,7 @@ class Talk {
     if (lines_.is_interactive()) greet();
     if (first) say(*first);
     bool warned = false;
-    while (!over_) {
+    while (!over_ && !answerer_.rank_lost()) {
       conversation_.rest(answerer_);
       const auto line = lines_.read("> ");
       if (!line || terminated()) {

@@ -86,7 +86,7 @@ struct Attention : Divided {
   }
   static void plan(StatePlan& state, const Config& c) {
     if (c.bidirectional) return state.pass_kv(c.kv_heads, c.head_dim);
-    if (c.stores_kv()) state.store_kv(c.kv_heads, c.head_dim);
+    if (c.stores_kv()) state.store_kv(c.kv_heads, c.head_dim, c.divided);
     state.read_kv(c.kv_source, c.reach, c.reach_tokens);
   }
   template <class Step>

@@ -6,6 +6,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/block/attention_config.hpp"
+#include "mica/ranks/division.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,12 +18,13 @@ namespace mica::block {
 /// Keys and values that one block stores, and that others may read.
 struct KvPlan {
   std::size_t layer = 0;     // of the model, which has the block that stores them
-  std::size_t kv_heads = 0;  // heads of keys, and of values
+  std::size_t kv_heads = 0;  // heads of keys, and of values, that this rank has
   std::size_t head_dim = 0;  // numbers of a head
   bool seen_whole = true;    // all blocks that read them see every token
   bool has_window = true;    // none of them sees every token
   std::size_t reach = 0;     // the widest of those that do not
   bool passes = false;       // each step overwrites them: StatePlan::pass_kv()
+  ranks::Part divided = {};  // these heads, where each rank has some; all == 0: all ranks have all of them
 
   /// Tokens at the end that are read; 0: all.
   [[nodiscard]] std::size_t window() const noexcept { return has_window ? reach : 0; }
@@ -40,7 +42,10 @@ class StatePlan {
   // For blocks
 
   /// The block stores keys and values.
-  void store_kv(std::size_t kv_heads, std::size_t head_dim) { kv_.push_back({layer_, kv_heads, head_dim}); }
+  /// divided: its heads, where each rank has some.
+  void store_kv(std::size_t kv_heads, std::size_t head_dim, ranks::Part divided = {}) {
+    kv_.push_back({.layer = layer_, .kv_heads = kv_heads, .head_dim = head_dim, .divided = divided});
+  }
   /// The block stores keys and values that no later step and no other block reads, and reads them itself: all
   /// such blocks of one shape share a place.
   void pass_kv(std::size_t kv_heads, std::size_t head_dim) {

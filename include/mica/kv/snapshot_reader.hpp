@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,15 +56,23 @@ class SnapshotReader {
   /// Reads the description and the checksums. Raises ErrorCode::file when the file is missing, cut, damaged
   /// or no snapshot; unsupported for a version that is not known, and without xxHash. Allocates no more than
   /// the file has bytes.
-  explicit SnapshotReader(std::string path) : file_(io::File::open(std::move(path))) {
+  explicit SnapshotReader(std::string path) : path_(std::move(path)), file_(io::File::open(path_)) {
     read_description(read_prelude());
     read_sums();
   }
+  /// Of a rank that gets its keys and values from rank 0: the description, as detail::describe() writes it. It
+  /// has no file, and nothing is read from it. Raises ErrorCode::file.
+  SnapshotReader(std::string name, std::span<const std::byte> description) : path_(std::move(name)) {
+    read_description(description, std::numeric_limits<std::uint64_t>::max() - 1);
+  }
 
-  [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// As the file says; whether it fits a model is not checked here.
   [[nodiscard]] const SnapshotInfo& info() const noexcept { return info_; }
   [[nodiscard]] const SnapshotLayout& layout() const noexcept { return layout_; }
+
+  /// Whether `own` is true on all ranks: there is one.
+  [[nodiscard]] static constexpr bool everywhere(bool own) noexcept { return own; }
 
   /// Reads a state: copy 0 is the state itself, copy i that of info().copies[i - 1]. to.size() ==
   /// info().state_floats. Raises ErrorCode::file when it is damaged.
@@ -82,7 +92,7 @@ class SnapshotReader {
    public:
     /// Reads the next bytes of the block.
     void read(std::span<std::byte> to) {
-      from_.file_.read_at(from_.first_block_ + block_.offset + done_, to);
+      from_.file_->read_at(from_.first_block_ + block_.offset + done_, to);
       done_ += to.size();
       sum_.add(to);
     }
@@ -111,10 +121,10 @@ class SnapshotReader {
  private:
   [[nodiscard]] detail::SnapshotPrelude read_prelude() const {
     detail::SnapshotPrelude prelude;
-    MICA_CHECK(file_.size() >= sizeof prelude, file, this->path(), ": ", file_.size(),
+    MICA_CHECK(file_->size() >= sizeof prelude, file, this->path(), ": ", file_->size(),
                " bytes are no saved session, which has ", sizeof prelude, " at least");
     const auto bytes = writable_bytes_of(&prelude, 1);
-    file_.read_at(0, bytes);
+    file_->read_at(0, bytes);
     MICA_CHECK(prelude.magic == detail::snapshot_magic, file, this->path(),
                ": not a saved session (it begins with other bytes); name another file");
     MICA_CHECK(prelude.prelude == io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude)), file,
@@ -122,42 +132,47 @@ class SnapshotReader {
     MICA_CHECK(prelude.version == detail::snapshot_version && prelude.zero == 0, unsupported, this->path(),
                ": a saved session of version ", prelude.version, "; this program reads version ",
                detail::snapshot_version, "; delete the file and save again");
-    MICA_CHECK(prelude.file_bytes == file_.size(), file, this->path(), ": has ", file_.size(), " bytes, ",
+    MICA_CHECK(prelude.file_bytes == file_->size(), file, this->path(), ": has ", file_->size(), " bytes, ",
                prelude.file_bytes, " were written; it is truncated or damaged; delete it");
     return prelude;
   }
   void read_description(const detail::SnapshotPrelude& prelude) {
-    MICA_CHECK(prelude.description_bytes <= file_.size() - sizeof prelude, file, path(),
-               ": a description of ", prelude.description_bytes, " bytes does not fit into ", file_.size());
+    MICA_CHECK(prelude.description_bytes <= file_->size() - sizeof prelude, file, path(),
+               ": a description of ", prelude.description_bytes, " bytes does not fit into ", file_->size());
     std::vector<std::byte> description(static_cast<std::size_t>(prelude.description_bytes));
     const std::span bytes(description.data(), description.size());
-    file_.read_at(sizeof prelude, bytes);
+    file_->read_at(sizeof prelude, bytes);
     MICA_CHECK(prelude.description == io::checksum(bytes), file, path(),
                ": the description (model, tokens) is damaged; delete the file");
+    read_description(bytes, file_->size());
+    first_block_ = sizeof prelude + prelude.description_bytes;
+  }
+  /// most: bytes that keys, values and states may have.
+  void read_description(std::span<const std::byte> bytes, std::uint64_t most) {
     gguf::SpanReader reader(path(), bytes);
     reader.enter("description");
     info_ = detail::read_info(reader);
     if (reader.remaining() != 0) reader.refuse(ErrorCode::file, reader.remaining(), " bytes are left over");
-    MICA_CHECK(info_.cached <= info_.tokens.size() && SnapshotLayout::bytes_of(info_) <= file_.size(), file,
-               path(), ": ", info_.cached, " cached tokens of ", info_.tokens.size(),
-               " and their bytes do not fit into ", file_.size());
+    MICA_CHECK(info_.cached <= info_.tokens.size() && SnapshotLayout::bytes_of(info_) <= most, file, path(),
+               ": ", info_.cached, " cached tokens of ", info_.tokens.size(),
+               " and their bytes do not fit into ", most);
     layout_ = SnapshotLayout(info_);
-    first_block_ = sizeof prelude + prelude.description_bytes;
   }
   void read_sums() {
     constexpr std::size_t each = sizeof(std::uint64_t);
-    const std::uint64_t after = file_.size() - first_block_;
+    const std::uint64_t after = file_->size() - first_block_;
     MICA_CHECK(layout_.blocks() < after / each && layout_.bytes() == after - (layout_.blocks() + 1) * each,
                file, path(), ": ", after, " bytes after the description; ", layout_.blocks(), " blocks take ",
                layout_.bytes(), " and their checksums");
     sums_.resize(layout_.blocks() + 1);
     const auto bytes = writable_bytes_of(sums_.data(), sums_.size());
-    file_.read_at(first_block_ + layout_.bytes(), bytes);
+    file_->read_at(first_block_ + layout_.bytes(), bytes);
     MICA_CHECK(sums_.back() == io::checksum(bytes.first(bytes.size() - each)), file, path(),
                ": the list of checksums is damaged; delete the file");
   }
 
-  io::File file_;
+  std::string path_;
+  std::optional<io::File> file_;
   SnapshotInfo info_;
   SnapshotLayout layout_;
   std::uint64_t first_block_ = 0;    // where in the file

@@ -10,6 +10,7 @@
 #include "mica/io/checksum.hpp"
 #include "mica/kv/snapshot.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,9 +47,11 @@ namespace detail {
 /// Blocks are written in the order of SnapshotLayout. One thread at a time.
 class SnapshotWriter {
  public:
+  /// Of a rank whose keys and values rank 0 writes: it has no file, and nothing is written to it.
+  explicit SnapshotWriter(const SnapshotInfo& info) : layout_(info) {}
   /// Begins the file. Raises as io::AtomicFile, and ErrorCode::unsupported without xxHash.
   SnapshotWriter(std::string path, const SnapshotInfo& info)
-      : layout_(info), file_(std::move(path), io::Access::owner) {
+      : layout_(info), file_(std::in_place, std::move(path), io::Access::owner) {
     const std::vector<std::byte> description = detail::describe(info);
     detail::SnapshotPrelude prelude;
     prelude.description_bytes = description.size();
@@ -57,8 +60,8 @@ class SnapshotWriter {
                          (layout_.blocks() + 1) * sizeof(std::uint64_t);
     const auto bytes = bytes_of(&prelude, 1);
     prelude.prelude = io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude));
-    file_.write(bytes);
-    file_.write(bytes_of(description.data(), description.size()));
+    file_->write(bytes);
+    file_->write(bytes_of(description.data(), description.size()));
     sums_.reserve(layout_.blocks() + 1);
     end_ = prelude.file_bytes;
   }
@@ -76,7 +79,7 @@ class SnapshotWriter {
   /// The next bytes of a block. Raises ErrorCode::failed when the system cannot take them.
   void write(std::span<const std::byte> bytes) {
     sum_.add(bytes);
-    file_.write(bytes);
+    file_->write(bytes);
   }
   /// Ends a block; its bytes must be those of layout().
   void end_block() {
@@ -90,14 +93,14 @@ class SnapshotWriter {
   void commit() {
     MICA_ASSERT(sums_.size() == layout_.blocks());
     sums_.push_back(io::checksum(bytes_of(sums_.data(), sums_.size())));
-    file_.write(bytes_of(sums_.data(), sums_.size()));
-    MICA_ASSERT(file_.size() == end_);
-    file_.commit();
+    file_->write(bytes_of(sums_.data(), sums_.size()));
+    MICA_ASSERT(file_->size() == end_);
+    file_->commit();
   }
 
  private:
   SnapshotLayout layout_;
-  io::AtomicFile file_;
+  std::optional<io::AtomicFile> file_;
   io::Checksum sum_;
   std::vector<std::uint64_t> sums_;
   std::uint64_t end_ = 0;  // bytes of the file

@@ -22,6 +22,7 @@
 #include "mica/model/detail/activations.hpp"
 #include "mica/model/detail/kv_cache.hpp"
 #include "mica/model/detail/kv_layout.hpp"
+#include "mica/model/detail/shared_snapshot.hpp"
 #include "mica/model/detail/step.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/sequence_step.hpp"
@@ -274,18 +275,39 @@ class BasicTransformer {
   [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const {
     kv::SnapshotInfo info = identity();
     cache.describe(info);
+    if (exchange_.lost()) info.cached = 0;  // heads are gone: tokens are run again
     return info;
   }
-  /// Writes what describe() announced. Raises ErrorCode::failed when the system cannot take it.
+  /// Writes what describe() announced. Raises ErrorCode::failed when the system cannot take it, or a rank is
+  /// gone. All ranks call it, with the same description; the file of rank 0 has what one rank would write.
   void save(Cache& cache, kv::SnapshotWriter& out) const {
-    cache.save(out, [this](std::size_t layer, std::span<std::byte> tile, std::size_t slot) {
+    const auto clear = [this](std::size_t layer, std::span<std::byte> tile, std::size_t slot) {
       kv_.clear(layer, tile, slot);
-    });
+    };
+    if constexpr (!Ranks::one) {
+      if (exchange_.division().size() > 1) {
+        model::SharedSnapshotWriter shared(exchange_, kv_.divided(), out);
+        cache.save(shared, clear);
+        return shared.finish();
+      }
+    }
+    cache.save(out, clear);
   }
   /// Raises ErrorCode::usage where a saved cache is of another model or of other elements, saying which.
   void check_saved(const kv::SnapshotReader& in) const { kv::check_saved(in, identity()); }
   /// An empty cache becomes what was saved and checked, up to `count` tokens: KvCache::load().
+  /// All ranks call it, with the same description. Where rank 0 raises an error, the others have no tokens.
   [[nodiscard]] model::StepStatus load(Cache& cache, const kv::SnapshotReader& in, std::size_t count) const {
+    if constexpr (!Ranks::one) {
+      if (exchange_.division().size() > 1) {
+        const model::SharedSnapshotReader shared(exchange_, kv_.divided(), in);
+        try {
+          return cache.load(shared, count);
+        } catch (const typename decltype(shared)::Refused&) {
+          return model::StepStatus::ok;
+        }
+      }
+    }
     return cache.load(in, count);
   }
 
@@ -375,6 +397,10 @@ class BasicTransformer {
     info.values = kv::value_name(kv_.elements());
     for (const kv::LayerShape& layer : kv_.shape()) {
       info.layers.push_back({layer.kv_heads, layer.tile_bytes, layer.window, 0});
+    }
+    const std::vector<ranks::Part> divided = kv_.divided();
+    for (std::size_t l = 0; l < divided.size(); ++l) {
+      if (divided[l].all != 0) info.layers[l].kv_heads = divided[l].all;
     }
     info.state_floats = weights_.state().floats();
     return info;
@@ -571,7 +597,7 @@ class BasicTransformer {
   std::size_t max_chunk_;
   std::size_t fast8_from_;  // fewest tokens of products that may follow kernel/fast8.hpp; 0: none
   KvLayout kv_;
-  Exchange exchange_;
+  mutable Exchange exchange_;                                 // also while a cache is saved or loaded
   std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
   std::vector<SequenceStep> now_;                             // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()

@@ -72,9 +72,10 @@ class Threads {
     copied_ += bytes;
     return met;
   }
-  /// Waits for all.
+  /// Waits for all; false where one has left.
   [[nodiscard]] bool meet() noexcept {
     std::unique_lock lock(mutex_);
+    if (left_) return false;
     const std::size_t turn = turn_;
     if (++waiting_ == parts_.size()) {
       waiting_ = 0;

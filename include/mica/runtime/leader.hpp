@@ -11,6 +11,8 @@
 #include "mica/base/log.hpp"
 #include "mica/gguf/detail/append.hpp"
 #include "mica/gguf/span_reader.hpp"
+#include "mica/kv/snapshot_reader.hpp"
+#include "mica/kv/snapshot_writer.hpp"
 #include "mica/ranks/by_rows.hpp"
 #include "mica/runtime/any_model.hpp"
 
@@ -40,6 +42,8 @@ enum class Call : std::uint8_t {
   adopt,       ///< id, id of the other cache, tokens
   park,        ///< id
   trim,        ///< id
+  save,        ///< id
+  load,        ///< id, tokens; then the description of the file
   step,        ///< parts: id, tokens before, drafts, checkpoint; then the tokens of each
   logits,      ///< rows
   examine,     ///< id, token: first_non_finite_layer()
@@ -99,8 +103,9 @@ class Calls {
 
 }  // namespace detail
 
-/// A model that the other ranks repeat. Sessions of it are not saved to files. Threads: as the model.
-class Leader : public runtime::Unsaved {
+/// A model that the other ranks repeat. Files of sessions are read and written here alone, and are those of
+/// one rank: they go on with any number of ranks. Threads: as the model.
+class Leader {
  public:
   /// A sequence, on all ranks.
   class Cache {
@@ -155,9 +160,13 @@ class Leader : public runtime::Unsaved {
   Leader& operator=(const Leader&) = delete;
   ~Leader() { call(detail::Call::end); }
 
-  /// Bytes of a message of a model at most.
+  /// Bytes of the message of a step at most.
   [[nodiscard]] static std::size_t message_bytes(const AnyModel& model) noexcept {
     return 64 + 40 * std::max(model.max_chunk(), model.logits_rows());
+  }
+  /// Of any message: the largest describes a saved session.
+  [[nodiscard]] static std::size_t max_message_bytes(const AnyModel& model) noexcept {
+    return message_bytes(model) + (std::size_t{1} << 20) + model.n_ctx() * sizeof(TokenId);
   }
 
   // Required by SequenceStore
@@ -167,6 +176,32 @@ class Leader : public runtime::Unsaved {
     return Cache(std::make_unique<Cache::Slot>(*this, id, model_->make_cache()));
   }
   [[nodiscard]] std::size_t kv_capacity() const noexcept { return model_->kv_capacity(); }
+  /// Where a rank is gone, and its keys and values with it, tokens alone are saved; they are run again.
+  [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const {
+    kv::SnapshotInfo info = model_->describe(cache.slot_->inner);
+    if (lost_) info.cached = 0;
+    return info;
+  }
+  void save(Cache& cache, kv::SnapshotWriter& out) const {
+    call(detail::Call::save, cache.slot_->id);
+    model_->save(cache.slot_->inner, out);
+  }
+  void check_saved(const kv::SnapshotReader& in) const { model_->check_saved(in); }
+  [[nodiscard]] model::StepStatus load(Cache& cache, const kv::SnapshotReader& in, std::size_t count) const {
+    kv::SnapshotInfo info = in.info();
+    info.note.clear();
+    auto& out = calls_.begin(detail::Call::load);
+    gguf::append_number(out, cache.slot_->id);
+    gguf::append_number(out, std::uint64_t{count});
+    const std::vector<std::byte> description = kv::detail::describe(info);
+    out.insert(out.end(), description.begin(), description.end());
+    MICA_CHECK(out.size() <= max_message_bytes(*model_), unsupported, in.path(), ": its description has ",
+               description.size(), " bytes, too many to be sent to other ranks");
+    if (!send()) return rank_lost().status;
+    const model::StepStatus status = model_->load(cache.slot_->inner, in, count);
+    cache.tokens = cache.slot_->inner.tokens;
+    return status;
+  }
 
   // Required by StepModel
   [[nodiscard]] const arch::Config& config() const noexcept { return model_->config(); }
@@ -191,7 +226,7 @@ class Leader : public runtime::Unsaved {
       gguf::append_number(out, std::uint64_t{part.tokens.size()});
       for (const TokenId id : part.tokens) gguf::append_number(out, id);
     }
-    if (!calls_.send()) return rank_lost();
+    if (!send()) return rank_lost();
     const model::StepResult result = model_->step(parts_);
     for (const SequenceStep& part : parts) part.cache->tokens = part.cache->slot_->inner.tokens;
     return result;
@@ -201,7 +236,7 @@ class Leader : public runtime::Unsaved {
     auto& out = calls_.begin(detail::Call::logits);
     gguf::append_number(out, std::uint64_t{rows.size()});
     for (const std::size_t row : rows) gguf::append_number(out, static_cast<std::uint32_t>(row));
-    if (calls_.send()) return model_->logits(rows);
+    if (send()) return model_->logits(rows);
     static_cast<void>(rank_lost());
     return {};
   }
@@ -229,18 +264,24 @@ class Leader : public runtime::Unsaved {
   [[nodiscard]] paging::Reads reads() const noexcept { return model_->reads(); }
 
  private:
-  [[nodiscard]] model::StepResult rank_lost() noexcept { return model::rank_lost(log_, lost_is_logged_); }
+  [[nodiscard]] model::StepResult rank_lost() const noexcept {
+    return model::rank_lost(log_, lost_is_logged_);
+  }
+  [[nodiscard]] bool send() const noexcept {
+    lost_ = !calls_.send() || lost_;
+    return !lost_;
+  }
   template <class... Numbers>
   void call(detail::Call what, Numbers... numbers) const noexcept {
     auto& out = calls_.begin(what);
     (gguf::append_number(out, std::uint64_t{numbers}), ...);
-    static_cast<void>(calls_.send());  // a rank that is gone ends the next step
+    static_cast<void>(send());  // a rank that is gone ends the next step
   }
 
   std::unique_ptr<AnyModel> model_;
   mutable detail::Calls calls_;
   LogSink log_;
-  bool lost_is_logged_ = false;
+  mutable bool lost_ = false, lost_is_logged_ = false;
   mutable std::uint64_t next_ = 0;
   std::vector<AnyModel::SequenceStep> parts_;
 };
@@ -256,7 +297,7 @@ class Follower {
   /// One call; false after the last one. Raises as Calls::receive(), and ErrorCode::file for numbers that the
   /// model has not.
   [[nodiscard]] bool repeat() {
-    gguf::SpanReader in("message of rank 0", calls_.receive(Leader::message_bytes(model_)));
+    gguf::SpanReader in("message of rank 0", calls_.receive(Leader::max_message_bytes(model_)));
     const auto call = static_cast<Call>(in.read<std::uint8_t>("a call"));
     switch (call) {
       case Call::end:
@@ -266,6 +307,15 @@ class Follower {
         return true;
       case Call::logits:
         logits(in);
+        return true;
+      case Call::save: {
+        AnyModel::Cache& of = cache(in);
+        kv::SnapshotWriter none(model_.describe(of));
+        model_.save(of, none);
+        return true;
+      }
+      case Call::load:
+        load(in);
         return true;
       case Call::make_cache:
         caches_.insert_or_assign(in.read<std::uint64_t>("a number"), model_.make_cache());
@@ -314,6 +364,16 @@ class Follower {
     const std::size_t n_vocab = model_.config().n_vocab;
     if (id >= n_vocab) in.refuse(ErrorCode::file, "token ", id, ", allowed below ", n_vocab);
     return static_cast<TokenId>(id);
+  }
+  void load(gguf::SpanReader& in) {
+    AnyModel::Cache& of = cache(in);
+    const auto count = in.read<std::uint64_t>("tokens");
+    const kv::SnapshotReader saved("message of rank 0", in.take(in.remaining(), "a description"));
+    model_.check_saved(saved);
+    if (of.tokens != 0 || count > saved.info().cached)
+      in.refuse(ErrorCode::file, count, " tokens of a saved session with ", saved.info().cached,
+                " are loaded into a sequence with ", of.tokens, ", allowed is an empty one");
+    static_cast<void>(model_.load(of, saved, static_cast<std::size_t>(count)));
   }
   void step(gguf::SpanReader& in) {
     parts_.clear();

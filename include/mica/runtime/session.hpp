@@ -115,15 +115,25 @@ class Session {
   /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
   /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without
   /// xxHash. Writes the keys and values of all tokens; the first call also does what prepare_save() does.
+  /// Where a rank is gone, and its keys and values with it, tokens alone.
   void save(const std::string& path, const SessionNote& note = {}) {
-    MICA_CHECK(load_saved() == model::StepStatus::ok, budget,
+    const model::StepStatus loaded = load_saved();
+    MICA_CHECK(loaded != model::StepStatus::no_memory, budget,
                "no memory to read the saved session that is to be saved again");
-    kv::SnapshotInfo info = model_->describe(cache_);
-    info.tokens = tokens_;
-    info.note = detail::to_bytes(note);
-    kv::SnapshotWriter out(path, info);
-    model_->save(cache_, out);
-    out.commit();
+    MICA_CHECK(loaded == model::StepStatus::ok, failed,
+               "the saved session that is to be saved again: ", model::text(loaded));
+    for (;;) {
+      kv::SnapshotInfo info = model_->describe(cache_);
+      info.tokens = tokens_;
+      info.note = detail::to_bytes(note);
+      try {
+        kv::SnapshotWriter out(path, info);
+        model_->save(cache_, out);
+        return out.commit();
+      } catch (const Error&) {
+        if (model_->describe(cache_).cached == info.cached) throw;
+      }
+    }
   }
 
   /// The tokens so far.

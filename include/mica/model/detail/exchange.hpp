@@ -73,6 +73,18 @@ requires(!R::one) class Exchange<R, A> {
     return static_cast<std::uint8_t>(*std::max_element(message.begin(), message.end()));
   }
 
+  /// A message of so many equal units: each rank has its part of them, and gets the others.
+  [[nodiscard]] bool units(std::span<std::byte> message, std::size_t count) noexcept {
+    const std::size_t each = message.size() / count;
+    for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = division().part(count, r).end() * each;
+    return exchange(message);
+  }
+  /// A message that rank 0 has, and all get.
+  [[nodiscard]] bool of_first(std::span<std::byte> message) noexcept {
+    ends_.assign(ends_.size(), message.size());
+    return exchange(message);
+  }
+
   /// Columns of y in units of `unit`: each rank has computed those of its part, and gets the others.
   [[nodiscard]] bool columns(View y, std::size_t unit) noexcept {
     if (ends_.size() == 1) return true;

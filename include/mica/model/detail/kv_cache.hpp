@@ -103,10 +103,10 @@ struct KvCache {
     }
     for (const std::size_t at : state.copies()) info.copies.push_back(at);
   }
-  /// Writes states and tiles. clear(layer, tile, slot): slots of a tile of the layer, from this one on,
-  /// become zeros.
-  template <class Clear>
-  void save(kv::SnapshotWriter& out, Clear&& clear) {
+  /// Writes states and tiles. out: a SnapshotWriter, or that of several ranks (shared_snapshot.hpp).
+  /// clear(layer, tile, slot): slots of a tile of the layer, from this one on, become zeros.
+  template <class Out, class Clear>
+  void save(Out& out, Clear&& clear) {
     if constexpr (ParkingStorage<Storage>) {
       MICA_CHECK(storage.reserve(tokens), budget,
                  "no memory to bring the keys and values back that are to be saved");
@@ -129,7 +129,8 @@ struct KvCache {
   /// Loads up to `count` tokens into this empty cache: fewer, down to none, where the state has no copy there
   /// or a window has lost tokens that are seen next; none too where they exceed the capacity, or the cache
   /// needs attention scores. no_memory: the storage has no memory, and the cache is empty.
-  [[nodiscard]] model::StepStatus load(const kv::SnapshotReader& in, std::size_t count) {
+  template <class In>
+  [[nodiscard]] model::StepStatus load(const In& in, std::size_t count) {
     MICA_ASSERT(tokens == 0 && count <= in.info().cached);
     lost.clear();
     if (count == 0 || !resident.begin(count)) {
@@ -156,8 +157,8 @@ struct KvCache {
   std::size_t restore_state(std::size_t count) noexcept {
     return state.size() == 0 ? count : state.restore(count);
   }
-  template <class Clear>
-  void save_page(kv::SnapshotWriter& out, std::size_t layer, Tiles tiles, Clear&& clear) {
+  template <class Out, class Clear>
+  void save_page(Out& out, std::size_t layer, Tiles tiles, Clear&& clear) {
     const kv::LayerShape& shape = layers[layer];
     const std::size_t full = std::min(tiles.end, tokens / format::tile_tokens);
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
@@ -177,7 +178,8 @@ struct KvCache {
     out.end_block();
   }
   /// The state after `count` tokens, or after fewer; answers after how many.
-  [[nodiscard]] std::size_t load_state(const kv::SnapshotReader& in, std::size_t count) {
+  template <class In>
+  [[nodiscard]] std::size_t load_state(const In& in, std::size_t count) {
     if (state.size() == 0) return count;
     const auto& copies = in.info().copies;
     const auto wanted = static_cast<std::size_t>(
@@ -190,15 +192,18 @@ struct KvCache {
     return count;
   }
   /// Page by page for all layers, so that a storage which cannot hold all tiles passes on what it has.
-  [[nodiscard]] bool load_tiles(const kv::SnapshotReader& in) {
+  template <class In>
+  [[nodiscard]] bool load_tiles(const In& in) {
     for (std::size_t page = 0; page * kv::SnapshotLayout::page_tokens < tokens; ++page) {
-      if (!storage.reserve(std::min(tokens, (page + 1) * kv::SnapshotLayout::page_tokens))) return false;
+      if (!in.everywhere(storage.reserve(std::min(tokens, (page + 1) * kv::SnapshotLayout::page_tokens))))
+        return false;
       for (std::size_t layer = 0; layer < layers.size(); ++layer) load_page(in, layer, page);
     }
     return true;
   }
   /// The tiles that the storage keeps; those behind the last token, or before a window, are dropped.
-  void load_page(const kv::SnapshotReader& in, std::size_t layer, std::size_t page) {
+  template <class In>
+  void load_page(const In& in, std::size_t layer, std::size_t page) {
     const kv::LayerShape& shape = layers[layer];
     const Tiles tiles = in.layout().tiles(layer, page);
     const std::size_t first = std::max(storage.first_tile(layer), tiles.first);

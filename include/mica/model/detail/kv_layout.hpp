@@ -92,6 +92,16 @@ class KvLayout {
     for (const kv::LayerShape& layer : old) shape.push_back(layer);
     return shape;
   }
+  /// For each layer of the storage: KvPlan::divided.
+  [[nodiscard]] std::vector<ranks::Part> divided() const {
+    std::vector<ranks::Part> divided, old;
+    for (const block::KvPlan& kv : plan_.kv()) {
+      divided.push_back(kv.divided);
+      if (ages(kv)) old.push_back(kv.divided);
+    }
+    divided.insert(divided.end(), old.begin(), old.end());
+    return divided;
+  }
   /// Of the layers that keep all tokens.
   [[nodiscard]] std::size_t bytes_per_tile() const {
     std::size_t bytes = 0;
