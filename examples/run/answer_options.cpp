@@ -230,7 +230,15 @@ void AnswerVerb::prepare() {
   MICA_CHECK(mtp == 0, unsupported,
              "--speculate mtp: the head runs as one process; use ngram, or leave it out");
   governor = false;  // it would halt one rank in the middle of a step
-  if (follows()) follow();
+  if (!follows()) return;
+  quiet = true;
+  draft.clear();  // rank 0 has it
+  try {
+    follow();
+  } catch (const Error& error) {
+    raise(error.code(), "rank ", link->rank(), ": ", error.message());
+  }
+  throw Stop{0, {}};
 }
 
 void AnswerVerb::add_session(Flags& flags) {

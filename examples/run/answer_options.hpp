@@ -85,8 +85,8 @@ class AnswerVerb : public RunningVerb, public PromptOptions, public ChatOptions,
   /// Whether a folder stands for the best of its models.
   [[nodiscard]] virtual bool answers_with_one_model() const noexcept { return true; }
   void prepare() override;
-  /// Repeats what rank 0 does, until that ends.
-  [[noreturn]] void follow();
+  /// Repeats what rank 0 does, until that ends: returns, or raises an error.
+  virtual void follow();
 
   std::string session;  // a file, empty
 

@@ -51,9 +51,8 @@ Model load(const RunningVerb& verb, gguf::Document document, OpenOptions open) {
   open.progress = line.report();
   try {
     Model model(std::move(document), open);
-    if (!verb.follows()) return model;
-    follow(model.transformer(), *verb.link);
-    throw Stop{0, {}};
+    if (verb.follows()) follow(model.transformer(), *verb.link);
+    return model;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::failed && interrupted()) throw Stop{130, {}};
     throw;
@@ -98,15 +97,6 @@ Model open_model(const AnswerVerb& verb) {
   return model;
 }
 
-void AnswerVerb::follow() {
-  quiet = true;
-  draft.clear();  // rank 0 has it
-  try {
-    static_cast<void>(open_model(*this));
-  } catch (const Error& error) {
-    raise(error.code(), "rank ", link->rank(), ": ", error.message());
-  }
-  throw Stop{0, {}};
-}
+void AnswerVerb::follow() { static_cast<void>(open_model(*this)); }
 
 }  // namespace mica::program

@@ -58,7 +58,7 @@ std::shared_ptr<ranks::AnyLink> join_ranks(std::string_view alone) {
   const std::size_t n = processes();
   if (n <= 1) return nullptr;
   MICA_CHECK(alone.empty(), unsupported, "mica ", alone, " runs as one process, and mpirun started ", n,
-             "; run, chat and complete run as several");
+             "; run, chat, complete and serve run as several");
 #ifdef MICA_MPI_MODULE
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
@@ -129,6 +129,12 @@ void refuse_different_ranks(ranks::AnyLink& link, const gguf::Document& document
           "; all ranks need the same program, model and flags, also where a smaller memory chose others");
     }
   }
+}
+
+bool begins_again(ranks::AnyLink& link, bool again) noexcept {
+  std::array message = {std::byte{again}};
+  const std::vector<std::size_t> ends(link.size(), message.size());  // all of it is of rank 0
+  return link.exchange(message, ends) && message[0] != std::byte{0};
 }
 
 }  // namespace mica::program

@@ -26,4 +26,8 @@ namespace mica::program {
 void refuse_different_ranks(ranks::AnyLink& link, const gguf::Document& document, const OpenOptions& open,
                             const std::vector<double>& shares);
 
+/// What rank 0 says to the others: that something begins again, or is over. True: it begins; false also where a
+/// rank is gone.
+[[nodiscard]] bool begins_again(ranks::AnyLink& link, bool again) noexcept;
+
 }  // namespace mica::program

@@ -7,9 +7,16 @@
 
 #if defined(MICA_PROGRAM)
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace mica::test::ranks_test {
 namespace {
@@ -37,6 +44,33 @@ struct OnRanks : ProgramRun {
 };
 
 const std::string fairy = MICA_SOURCE "/examples/models/fairy.gguf";
+
+/// The reply of a server to one request, with its headers; its port is in the line that it has printed.
+std::string post(const std::string& announced, const std::string& path, const std::string& body) {
+  const std::string line = contents(announced), key = "\"port\":";
+  const auto port = static_cast<std::uint16_t>(std::stoi(line.substr(line.find(key) + key.size())));
+  const int to = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(to, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  const std::string request =
+      "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
+      "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  REQUIRE(::send(to, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<::ssize_t>(request.size()));
+  std::string reply;
+  std::array<char, 4096> bytes;
+  for (::ssize_t n = 0; (n = ::read(to, bytes.data(), bytes.size())) > 0;)
+    reply.append(bytes.data(), static_cast<std::size_t>(n));
+  ::close(to);
+  return reply;
+}
+/// The first text under a key of a JSON reply.
+std::string text_of(const std::string& reply, const std::string& key) {
+  const std::size_t at = reply.find("\"" + key + "\":\"");
+  return at == std::string::npos ? reply : reply.substr(at, reply.find("\",", at) - at);
+}
 
 }  // namespace
 
@@ -95,11 +129,45 @@ TEST_CASE("a session goes on with another number of ranks, and its file is that 
   }
 }
 
+TEST_CASE("a server on two ranks answers as one process, loads its model again, and ends with all ranks") {
+  const std::string start = mpirun();
+  if (start.empty()) return;
+  const Words words{"serve", fairy, "--port", "0", "-np", "2", "-c", "200", "-q"};
+  const auto ask = [](ProgramRun& run, bool on_ranks, std::vector<std::string>& answers) {
+    run.after_output([&run, on_ranks, &answers](::pid_t process) {
+      const std::string announced = run.folder().path("stdout");
+      for (const char* const prompt : {"The old king", "The old king and", "A bear"}) {
+        const std::string body =
+            std::string(R"({"temperature":0,"n_predict":20,"prompt":")") + prompt + "\"}";
+        answers.push_back(text_of(post(announced, "/completion", body), "content"));
+        if (answers.size() == 1)  // and the next request loads it
+          static_cast<void>(post(announced, "/api/generate", R"({"model":"fairy","keep_alive":0})"));
+      }
+      const std::string rank_0 = "pkill -INT -o -P " + std::to_string(process);
+      CHECK((on_ranks ? std::system(rank_0.c_str()) : ::kill(process, SIGINT)) == 0);
+    });
+    const Ran ran = run.run();
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+  };
+  std::vector<std::string> expected, found;
+  ProgramRun alone(MICA_PROGRAM, words + Words{"-t", "1"});
+  ask(alone, false, expected);
+  OnRanks several(start, 2, words);
+  ask(several, true, found);
+  REQUIRE(expected.size() == 3);
+  CHECK(expected[0].starts_with("\"content\":\""));
+  CHECK(found == expected);
+}
+
 TEST_CASE("what several ranks cannot do is one sentence") {
   const std::string start = mpirun();
   if (start.empty()) return;
   const auto refusal = [&](int n, const Words& words) { return OnRanks(start, n, words).run().err; };
   CHECK(has(refusal(2, {"bench", fairy}), "mica bench runs as one process"));
+  const TemporaryFolder folder;
+  const std::string other = folder.path("other.gguf");
+  std::filesystem::copy_file(fairy, other);
+  CHECK(has(refusal(2, {"serve", fairy, other}), "serve one model, found 2"));
   CHECK(has(refusal(3, {"complete", fairy, "a", "--rank-shares", "1,1"}), "found 2 for 3 ranks"));
   CHECK(has(mica({"complete", fairy, "a", "--rank-shares", "1,x"}).err, "numbers above 0"));
 }

@@ -100,9 +100,12 @@ std::uint64_t FileLoader::bytes(const serve::ModelCard& card, std::uint64_t budg
   return peak - std::min(peak, plan::any_process_bytes);
 }
 
-std::shared_ptr<serve::LoadedModel> FileLoader::load(const serve::ModelCard& card,
-                                                     const std::shared_ptr<budget::Ledger>& ledger,
-                                                     std::size_t answers) {
+FileLoader::~FileLoader() {
+  if (verb_.link && !verb_.follows()) static_cast<void>(begins_again(*verb_.link, false));
+}
+
+Model FileLoader::open(const serve::ModelCard& card, const std::shared_ptr<budget::Ledger>& ledger,
+                       std::size_t answers) {
   const plan::Fallback& fallback = chosen(card, ledger->limit());
   OpenOptions open = options_of(verb_, answers);
   open.n_ctx = fallback.question.model.n_ctx;
@@ -112,7 +115,26 @@ std::shared_ptr<serve::LoadedModel> FileLoader::load(const serve::ModelCard& car
   open.watch = watch_;
   open.log = log_to_stderr(verb_);
   note(verb_, join("mica: loading ", card.id, ", ", card.path));
-  Model model(gguf::open(card.path), open);
+  gguf::Document document = gguf::open(card.path);
+  if (verb_.link) refuse_different_ranks(*verb_.link, document, open, verb_.rank_shares);
+  return Model(std::move(document), open);
+}
+
+void FileLoader::follow(const serve::ModelCard& card, const std::shared_ptr<budget::Ledger>& ledger) {
+  const std::uint64_t for_models = ledger->limit() - std::min(ledger->limit(), server_bytes);
+  static_cast<void>(bytes(card, for_models, parallel_));  // as the scheduler of rank 0 asks
+  while (begins_again(*verb_.link, false)) {
+    Model model = open(card, ledger, parallel_);
+    mica::follow(model.transformer(), *verb_.link);
+  }
+}
+
+std::shared_ptr<serve::LoadedModel> FileLoader::load(const serve::ModelCard& card,
+                                                     const std::shared_ptr<budget::Ledger>& ledger,
+                                                     std::size_t answers) {
+  if (verb_.link) static_cast<void>(begins_again(*verb_.link, true));
+  Model model = open(card, ledger, answers);
+  const plan::Fallback& fallback = chosen(card, ledger->limit());
   serve::ModelCard loaded = card;
   serve::ChatFunctions chat;
   if (!model.config().encodes) {

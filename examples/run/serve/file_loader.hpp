@@ -27,6 +27,10 @@ class FileLoader final : public serve::Loader {
   /// watch: of all models; empty: none.
   FileLoader(const AnswerVerb& verb, std::size_t parallel, bool many, std::shared_ptr<MemoryWatch> watch)
       : verb_(verb), parallel_(parallel), many_(many), watch_(std::move(watch)) {}
+  FileLoader(const FileLoader&) = delete;
+  FileLoader& operator=(const FileLoader&) = delete;
+  /// On rank 0: the others end.
+  ~FileLoader() override;
 
   // Required by serve::Loader
   std::uint64_t bytes(const serve::ModelCard& card, std::uint64_t budget, std::size_t answers) override;
@@ -34,7 +38,13 @@ class FileLoader final : public serve::Loader {
                                            const std::shared_ptr<budget::Ledger>& ledger,
                                            std::size_t answers) override;
 
+  // Specific to FileLoader
+  /// On a rank that is not the first: opens the model as often as rank 0 does, and repeats its steps.
+  void follow(const serve::ModelCard& card, const std::shared_ptr<budget::Ledger>& ledger);
+
  private:
+  [[nodiscard]] Model open(const serve::ModelCard& card, const std::shared_ptr<budget::Ledger>& ledger,
+                           std::size_t answers);
   const plan::Fallback& chosen(const serve::ModelCard& card, std::uint64_t budget);
   [[nodiscard]] plan::Fallback encoder_within(const serve::ModelCard& card, const gguf::Document& document,
                                               std::uint64_t budget) const;

@@ -38,10 +38,13 @@ class Serve final : public AnswerVerb {
                     "mica serve model.gguf --port 8080"}) {}
   int run() override;
   [[nodiscard]] bool answers_with_one_model() const noexcept override { return false; }
+  bool runs_on_ranks() const noexcept override { return true; }
+  void follow() override;
 
  private:
   void declare(Flags& flags) override;
   void check() const;
+  [[nodiscard]] std::vector<serve::ModelCard> cards() const;
   void add_keys(const std::string& path);
   [[nodiscard]] std::uint64_t budget() const;
   void announce(int port, const std::string& first) const;
@@ -96,6 +99,7 @@ void Serve::declare(Flags& flags) {
   ChatOptions::add_template(flags);
   RunningOptions::add_to(
       flags, "tokens of context of each answer; 0: trained, at most 32768, of several models 8192");
+  add_ranks(flags);
   add_sampling(flags);
   add_governor(flags);
 }
@@ -163,12 +167,29 @@ void Serve::announce(int port, const std::string& first) const {
          "for a key");
 }
 
-int Serve::run() {
-  check();
+std::vector<serve::ModelCard> Serve::cards() const {
+  MICA_CHECK(!model_path.empty(), usage, "serve needs a model: a file, a folder of models, or a name");
   std::vector<std::string> models{model_path};
   models.insert(models.end(), more_.begin(), more_.end());
-  MICA_CHECK(!model_path.empty(), usage, "serve needs a model: a file, a folder of models, or a name");
   std::vector<serve::ModelCard> cards = model_cards(models, alias_);
+  if (!link) return cards;
+  MICA_CHECK(cards.size() == 1, unsupported, "several processes of mpirun serve one model, found ",
+             cards.size(), "; name one file");
+  MICA_CHECK(cards[0].writes && !cards[0].ranks, unsupported, cards[0].path,
+             ": a model that embeds or ranks texts is served by one process; start it without mpirun");
+  cards[0].embeds = false;
+  return cards;
+}
+
+void Serve::follow() {
+  check();
+  FileLoader loader(*this, scheduler_.parallel, false, nullptr);
+  loader.follow(cards().front(), std::make_shared<budget::Ledger>(budget()));
+}
+
+int Serve::run() {
+  check();
+  std::vector<serve::ModelCard> cards = this->cards();
   if (!key_file_.empty()) add_keys(key_file_);
   web_.host = listen_.host;
   web_.sampler = sampler;
@@ -220,7 +241,11 @@ int Serve::run() {
     while (!listening && !ended) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const bool loaded = load_first(scheduler, [&] { return ended || interrupted(); });
     if (loaded) notify_manager("READY=1");
-    while (!interrupted() && !ended) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (!interrupted() && !ended) {
+      MICA_CHECK(!link || !link->lost(), failed,
+                 "another rank is gone, or did not answer in time; answers have ended");
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
   } catch (...) {
     failure = std::current_exception();
   }

@@ -38,6 +38,10 @@ class AnyLink {
   [[nodiscard]] virtual bool exchange(std::span<std::byte> all,
                                       std::span<const std::size_t> ends) noexcept = 0;
   virtual void leave() noexcept = 0;
+
+  // Specific to AnyLink
+  /// Whether it is known that a rank is gone: all exchanges end. From any thread.
+  [[nodiscard]] virtual bool lost() const noexcept = 0;
 };
 static_assert(RankLink<AnyLink>);
 

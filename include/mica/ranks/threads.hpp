@@ -33,6 +33,10 @@ class Threads {
       return threads_->exchange(rank_, all, ends);
     }
     void leave() noexcept override { threads_->leave(); }
+    [[nodiscard]] bool lost() const noexcept override {
+      const std::lock_guard lock(threads_->mutex_);
+      return threads_->left_;
+    }
 
    private:
     Threads* threads_;
