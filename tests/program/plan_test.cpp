@@ -156,5 +156,40 @@ TEST_CASE("a drawing of a short context has curves and ticks too") {
   }
 }
 
+TEST_CASE("a plan for several machines has a share for each, and what is wrong with their file is said") {
+  const TemporaryFolder folder;
+  const std::string model = hollow_file(folder, "llama-1b");
+  const auto plan = [&](std::string_view hosts, const Words& more = {}) {
+    return mica(Words{"plan", model, "-c", "1024", "--ranks", folder.file("hosts", hosts)} + more);
+  };
+  const std::string two =
+      "network speed=10Gbit/s latency=30us  # a switch\n\na memory=4GiB reads=30GB/s\n"
+      "b memory=4GiB reads=10GB/s\n";
+  const Json json = json_of(plan(two, {"--json"}));
+  REQUIRE(json["ranks"].size() == 2);
+  CHECK(json["ranks"][0]["share"].get<double>() == doctest::Approx(0.75).epsilon(0.1));
+  CHECK(json["exchanges"].get<int>() == 4 * 16 + 2);
+  CHECK(json["latency_seconds"].get<double>() == doctest::Approx(66 * 30e-6));
+  const Ran table = plan(two);
+  CHECK(table.code == 0);
+  CHECK(has(table.out, "mpirun -n 2 --hostfile HOSTS"));
+  CHECK(has(table.out, " at 10 Gbit/s"));
+
+  const auto refused = [&](std::string_view hosts, int code, std::string_view text) {
+    CAPTURE(hosts);
+    const Ran ran = plan(hosts);
+    CHECK(ran.code == code);
+    CHECK(has(ran.err, text));
+  };
+  refused("", 3, "found 0 machines");
+  refused("a memory=4GiB\n", 3, "line 1: a machine needs memory=, such as 6GiB, and reads=");
+  refused("a memory=4GiB reads=20\n", 3, "'reads=20': needed is a number above 0 and one of GB/s");
+  refused("\na memory=4GiB speed=20GB/s\n", 3, "line 2: 'speed=20GB/s' is not known; memory=");
+  refused("network speed=0Gbit/s\n", 3, "'speed=0Gbit/s'");
+  refused("a memory=1GiB reads=20GB/s\nb memory=100MiB reads=20GB/s\n", 4,
+          "the memory of these 2 machines holds ");
+  CHECK(plan(two, {"--memory", "4GiB"}).code == 2);
+}
+
 }  // namespace mica::test::plan_test
 #endif

@@ -18,6 +18,7 @@
 #include "mica_tools/embed/text_embedder.hpp"
 #include "mica_tools/remote/url.hpp"
 #include "plan_text.hpp"
+#include "rank_hosts.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -42,6 +43,7 @@ class PlanVerb final : public RunningVerb {
   bool solve = false;
   std::string svg;  // a file, empty
   bool probe = false;
+  std::string ranks;  // a file, empty
 
  private:
   void declare(Flags& flags) override {
@@ -54,6 +56,8 @@ class PlanVerb final : public RunningVerb {
     flags.number("-np,--parallel", parallel, {1, 1024}, "sequences at once, each with a context of its own");
     flags.toggle("--solve", solve, "all solutions within --memory, each with its longest context");
     flags.text("--svg", svg, "FILE", "draw the planned peak against the context");
+    flags.text("--ranks", ranks, "FILE",
+               "one plan for several machines, which this file describes: share, peak and time of each");
     flags.toggle("--probe", probe,
                  "measure the disk for a second: the steps per second when weights are streamed");
   }
@@ -229,6 +233,20 @@ std::string fallback_json(const std::optional<plan::Fallback>& fallback, const p
   return join(fallback ? join(",\"run\":", object(*fallback)) : std::string(), ",\"least\":", object(min));
 }
 
+/// The model on the machines of a file.
+int plan_for_ranks(const PlanVerb& verb, const gguf::Document& document, plan::Question question) {
+  MICA_CHECK(!verb.solve && !verb.probe && verb.svg.empty() && verb.memory.empty(), usage,
+             "--ranks has a budget for each machine; leave out --memory, --solve, --probe and --svg");
+  const RankHosts hosts = parse_rank_hosts(verb.ranks, read_text(verb.ranks));
+  if (question.model.n_ctx == 0)
+    question.model.n_ctx =
+        std::min(arch::AnyOf<arch::All>::config(document).n_ctx_train, plan::comfortable_tokens);
+  const plan::RanksPlan plan =
+      plan::plan_ranks(document, question, hosts.machines, hosts.network, plan_within);
+  print(verb.json ? ranks_json(hosts, plan) : ranks_text(hosts, plan, document.path()));
+  return 0;
+}
+
 int PlanVerb::run() {
   MICA_CHECK(!remote::is_url(model_path) || !probe, usage, remote::shown(model_path),
              ": --probe measures the disk that a file lies on; download the file first");
@@ -239,6 +257,7 @@ int PlanVerb::run() {
   const arch::Config model = arch::AnyOf<arch::All>::config(document);
   if (model.encodes) open = embedding_options(std::move(open), model);  // as mica embed opens it
   const plan::Question question = question_of(open);
+  if (!ranks.empty()) return plan_for_ranks(*this, document, question);
   const std::uint64_t budget = open.memory_bytes ? *open.memory_bytes : budget_of(document, open);
   const plan::Plan plan = plan_within(document, question, budget);
   note_long_context(*this, plan.n_ctx, plan.config);

@@ -41,7 +41,8 @@ struct GatedBuffers {
 /// Ranks divide `width` hidden numbers in units of this: activations that share a scale, where there are
 /// some.
 [[nodiscard]] constexpr std::size_t hidden_unit(std::size_t width) noexcept {
-  if (width % kernel::fast8_group == 0) return kernel::fast8_group;
+  constexpr std::size_t many = 32;  // units: ranks are even then
+  if (width % kernel::fast8_group == 0 && width / kernel::fast8_group >= many) return kernel::fast8_group;
   return width % kernel::activation_group == 0 ? kernel::activation_group : 1;
 }
 /// Of `width` hidden numbers those of this rank.
