@@ -104,7 +104,7 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
   result_ = {};
   prompt_costs_ = answer_costs_ = {};
   reading_ = true;
-  if (verb_.stats) meter_.emplace(model_.transformer());
+  if (verb_.stats) meter_.emplace(model_.transformer(), verb_.link.get());
   check_room(session, prompt.size());
   if (governor_ != nullptr) governor_->watch(governed_ ? &session : nullptr);
   unfed_.clear();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/gguf/reader.hpp"
+#include "mica/ranks/by_rows.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/measure/disk_probe.hpp"
@@ -20,24 +21,27 @@ struct Costs {
   double seconds = 0;
   paging::Reads reads;
   std::uint64_t faults = 0;  // major ones: the system read a page
+  ranks::LinkCosts link;     // of several ranks
 
   Costs& operator+=(const Costs& other) noexcept;
 };
 
-/// One lap after another. The model outlives it.
+/// One lap after another. The model outlives it, and so does the link to other ranks, if there is one.
 class Meter {
  public:
-  explicit Meter(const AnyModel& model);
+  explicit Meter(const AnyModel& model, const ranks::AnyLink* link = nullptr);
   /// The cost since it was made, or since the last lap.
   [[nodiscard]] Costs lap();
 
  private:
   const AnyModel& model_;
+  const ranks::AnyLink* link_;
   Stopwatch watch_;
   Costs before_;
 };
 
-/// {"ms":...,"wait_ms":...,"read_bytes":...,"expert_hits":...,"expert_misses":...,"major_faults":...}
+/// {"ms":...,"wait_ms":...,"read_bytes":...,"expert_hits":...,"expert_misses":...,"major_faults":...}, and of
+/// several ranks "sent_bytes":...,"sent_messages":...,"exchange_ms":...
 [[nodiscard]] std::string json_of(const Costs& costs);
 /// "1.8 GiB read for each of 12 further tokens, waited for it 62 % of the time; experts there 812 of 1024
 /// times; 0 major faults" tokens = 0: the sum of bytes.

@@ -89,6 +89,8 @@ TEST_CASE("a text is the same on one, two, three and five ranks, and stands on s
   const Ran shares = OnRanks(start, 3, words + Words{"--rank-shares", "5,1,2"}).run();
   CHECK_MESSAGE(shares.code == 0, shares.err);
   CHECK(shares.out == alone.out);
+  const Words counted{"complete", fairy, "The old king", "-n", "40", "--temp", "0", "--stats"};
+  CHECK(has(OnRanks(start, 2, counted).run().err, " messages for each, exchanges took "));
   const Ran streamed = OnRanks(start, 2, words + Words{"--weights", "streamed"}).run();
   CHECK_MESSAGE(streamed.code == 0, streamed.err);
   CHECK(streamed.out == alone.out);

@@ -6,8 +6,10 @@
 #include "mica/base/assert.hpp"
 #include "mica/ranks/concept.hpp"
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +30,13 @@ concept RankLink = requires(L& link, const L& constant, std::span<std::byte> all
 
 namespace ranks {
 
+/// What a link has cost so far.
+struct LinkCosts {
+  std::uint64_t sent_bytes = 0;        // by this rank, to all others
+  std::uint64_t sent_messages = 0;     // a part to one rank is one
+  std::chrono::nanoseconds waited{0};  // in exchange()
+};
+
 /// A link whose type a program chooses at run time.
 class AnyLink {
  public:
@@ -42,6 +51,8 @@ class AnyLink {
   // Specific to AnyLink
   /// Whether it is known that a rank is gone: all exchanges end. From any thread.
   [[nodiscard]] virtual bool lost() const noexcept = 0;
+  /// By the thread that exchanges. Zeros: the link does not count.
+  [[nodiscard]] virtual LinkCosts costs() const noexcept { return {}; }
 };
 static_assert(RankLink<AnyLink>);
 

@@ -98,18 +98,14 @@ class World final : public ranks::AnyLink {
     const std::lock_guard lock(mutex_);
     const bool met = start(all, ends) && wait();
     if (!met) lost_.store(true, std::memory_order_relaxed);
-    messages_ += requests_.size() - received_;
+    costs_.sent_messages += requests_.size() - received_;
     return met;
   }
   void leave() noexcept override { lost_.store(true, std::memory_order_relaxed); }
 
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(std::memory_order_relaxed); }
-
-  // Specific to World
-  /// Bytes and messages that this rank has sent, without signs of life, and the time in exchange().
-  [[nodiscard]] std::uint64_t sent_bytes() const noexcept { return sent_bytes_; }
-  [[nodiscard]] std::uint64_t sent_messages() const noexcept { return messages_; }
-  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept { return waited_; }
+  /// Without signs of life.
+  [[nodiscard]] ranks::LinkCosts costs() const noexcept override { return costs_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -156,7 +152,7 @@ class World final : public ranks::AnyLink {
                          &request);
       };
       if (!post(send, r, own.size())) return false;
-      sent_bytes_ += own.size();
+      costs_.sent_bytes += own.size();
     }
     return true;
   }
@@ -179,7 +175,7 @@ class World final : public ranks::AnyLink {
       if (!live(now)) return false;
     }
     const Clock::time_point end = Clock::now();
-    waited_ += end - begin;
+    costs_.waited += end - begin;
     for (std::size_t i = 0; i < received_; ++i) {
       int bytes = 0;
       MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
@@ -243,8 +239,8 @@ class World final : public ranks::AnyLink {
   std::vector<Source> sources_;        // of each
   std::vector<MPI_Status> statuses_;
   std::size_t received_ = 0;  // receptions among them
-  std::uint64_t turn_ = 0, sent_bytes_ = 0, messages_ = 0;
-  std::chrono::nanoseconds waited_{0};
+  std::uint64_t turn_ = 0;
+  ranks::LinkCosts costs_;
   std::atomic<bool> lost_ = false;
   std::atomic<bool> ending_ = false;  // this object
   std::thread thread_;
