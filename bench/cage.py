@@ -41,12 +41,12 @@ def end(pid):
 
 
 class Cage:
-    """A cgroup with a hard limit. limit: bytes, or None for a group that only counts."""
+    """A cgroup with a hard limit. limit: bytes, or None for a group that only counts. name: of one of several."""
 
-    def __init__(self, limit):
+    def __init__(self, limit, name=""):
         v1 = pathlib.Path("/sys/fs/cgroup/memory")
         self.v1 = v1.is_dir()
-        self.path = (v1 if self.v1 else pathlib.Path("/sys/fs/cgroup")) / f"mica-bench-{os.getpid()}"
+        self.path = (v1 if self.v1 else pathlib.Path("/sys/fs/cgroup")) / f"mica-bench-{os.getpid()}{name}"
         self.path.mkdir(exist_ok=True)
         if limit is None:
             return

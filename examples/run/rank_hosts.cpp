@@ -21,8 +21,8 @@ struct Unit {
   std::string_view name;
   double value;
 };
-constexpr Unit bytes_per_second[] = {{"GB/s", 1e9}, {"MB/s", 1e6}, {"Gbit/s", 1e9 / 8}, {"Mbit/s", 1e6 / 8}};
-constexpr Unit seconds[] = {{"us", 1e-6}, {"ms", 1e-3}};
+constexpr Unit rate_units[] = {{"GB/s", 1e9}, {"MB/s", 1e6}, {"Gbit/s", 1e9 / 8}, {"Mbit/s", 1e6 / 8}};
+constexpr Unit time_units[] = {{"us", 1e-6}, {"ms", 1e-3}};
 
 /// The words of a line.
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -50,11 +50,11 @@ struct Line {
   /// "20GB/s" in bytes per second.
   [[nodiscard]] double number_with(std::string_view word, std::string_view value,
                                    std::span<const Unit> units) const {
-    double number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    double found = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), found);
     const std::string_view unit(end, static_cast<std::size_t>(value.data() + value.size() - end));
     const auto at = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit; });
-    if (error == std::errc() && at != units.end() && number > 0 && number <= 1e6) return number * at->value;
+    if (error == std::errc() && at != units.end() && found > 0 && found <= 1e6) return found * at->value;
     std::string names;
     for (const Unit& each : units) names += join(names.empty() ? "" : ", ", each.name);
     refuse("'", escaped(std::string(word), 60), "': needed is a number above 0 and one of ", names);
@@ -75,8 +75,8 @@ void for_each_value(const Line& line, const std::vector<std::string_view>& words
 
 void read_network(const Line& line, const std::vector<std::string_view>& words, plan::Network& network) {
   for_each_value(line, words, [&](std::string_view key, std::string_view value, std::string_view word) {
-    if (key == "speed") return network.bytes = line.number_with(word, value, bytes_per_second), true;
-    if (key == "latency") return network.latency = line.number_with(word, value, seconds), true;
+    if (key == "speed") return network.bytes = line.number_with(word, value, rate_units), true;
+    if (key == "latency") return network.latency = line.number_with(word, value, time_units), true;
     return false;
   });
 }
@@ -84,8 +84,8 @@ void read_network(const Line& line, const std::vector<std::string_view>& words, 
 plan::RankMachine machine_of(const Line& line, const std::vector<std::string_view>& words) {
   plan::RankMachine machine{.name = std::string(words[0])};
   for_each_value(line, words, [&](std::string_view key, std::string_view value, std::string_view word) {
-    if (key == "reads") return machine.read_bytes = line.number_with(word, value, bytes_per_second), true;
-    if (key == "disk") return machine.disk_bytes = line.number_with(word, value, bytes_per_second), true;
+    if (key == "reads") return machine.read_bytes = line.number_with(word, value, rate_units), true;
+    if (key == "disk") return machine.disk_bytes = line.number_with(word, value, rate_units), true;
     if (key != "memory") return false;
     machine.memory_bytes =
         budget::parse_size(std::string(value), 0, join(line.path, ": line ", line.number, ": memory"));
