@@ -90,7 +90,7 @@ def words_of(args, tokens):
 
 def run(words, env=None):
     done = subprocess.run(words, capture_output=True, text=True, env=env, check=False)
-    if done.returncode != 0:
+    if done.returncode != 0 or "{" not in done.stdout:
         sys.exit(f"{' '.join(words)}\n{done.stderr}")
     return json.loads(done.stdout[done.stdout.index("{"):])
 

@@ -138,6 +138,7 @@ class Expressions {
   static constexpr std::uint8_t accepts_none_known = 1, accepts_some_known = 2;
   static constexpr std::uint32_t before_point = 0xFFFF'FFFFU;  // as `max` of Kind::multiple
   static constexpr std::size_t max_search = 50'000;            // expressions in all calls of accepts_some()
+  static constexpr std::size_t max_search_parts = 4'000'000;   // that their derivatives are made of: the work
   static constexpr std::size_t max_parts = 20'000;             // of an alternation: the work for one byte
 
   /// What the numbers are:
@@ -198,7 +199,8 @@ class Expressions {
   std::vector<ByteSet> edge_sets_ = {{}};
   detail::InternTable edge_table_;
   std::vector<std::uint8_t> known_;  // of each node: accepts_some
-  std::size_t searched_ = 0;
+  std::size_t searched_ = 0, searched_parts_ = 0;
+  std::size_t parts_ = 0;  // of the alternations and intersections of which derivatives were found
   // Derivatives of late, by expression and byte; a new one replaces the one at its place.
   std::vector<std::pair<std::uint64_t, ExprId>> derivatives_ =
       std::vector<std::pair<std::uint64_t, ExprId>>(4096);
@@ -540,6 +542,7 @@ inline ExprId Expressions::find_derivative(ExprId e, std::uint8_t byte) {
     case Kind::both: {
       std::vector<ExprId> parts;
       parts.reserve(n.b);
+      parts_ += n.b;
       for (std::uint32_t i = 0; i < n.b; ++i) {
         parts.push_back(derivative(static_cast<ExprId>(lists_[n.a + i]), byte));
         if (n.kind == Kind::both && parts.back() == ExprId::none) return ExprId::none;
@@ -677,19 +680,26 @@ inline bool Expressions::accepts_some(ExprId e) {
                " expressions did not tell whether patterns can match: simplify the patterns, or the "
                "combinations of them");
     const ByteSet borders = edges(found[at].e);
-    const std::size_t first = found.size();
+    const std::size_t first = found.size(), before = parts_;
     for (unsigned byte = 0; byte < 256; byte = borders.at_least(byte + 1)) {
+      MICA_CHECK(searched_parts_ + (parts_ - before) < max_search_parts, limit, "searches over the parts of ",
+                 searched_, " expressions, ", max_search_parts,
+                 " in all, did not tell whether patterns can match: simplify the patterns, or the "
+                 "combinations of them");
       const ExprId next = derivative(found[at].e, static_cast<std::uint8_t>(byte));
       if (next == ExprId::none || known_[index(next)] == accepts_none_known) continue;
       if (!seen.insert(index(next)).second) continue;
       if (!has(next, logic_flag) || nullable(next) || known_[index(next)] == accepts_some_known) {
         for (std::size_t i = at;; i = found[i].from) {
           known_[index(found[i].e)] = accepts_some_known;
-          if (i == 0) return true;
+          if (i != 0) continue;
+          searched_parts_ += parts_ - before;
+          return true;
         }
       }
       found.push_back({next, at});
     }
+    searched_parts_ += parts_ - before;
     for (std::size_t i = found.size(); i > first; --i) open.push_back(i - 1);
   }
   for (const Found& each : found) known_[index(each.e)] = accepts_none_known;
