@@ -99,7 +99,7 @@ def run_on(args, machines, folder, tokens):
     """The answer of rank 0, and the peaks of all."""
     agent = folder / "agent"
     agent.write_text("#!/bin/sh\n# host command...: in the namespace with that address\n"
-                     "n=${1##*.}; shift; exec ip netns exec mica$((n - 1)) sh -c \"$*\"\n")
+                     "n=${1##*.}; shift; exec nsenter --net=/run/netns/mica$((n - 1)) sh -c \"$*\"\n")
     agent.chmod(0o755)
     (folder / "rank.py").write_text(RANK)
     hosts = ",".join(ADDRESS.format(i + 1) for i in range(machines.count))
@@ -107,7 +107,7 @@ def run_on(args, machines, folder, tokens):
     if args.shares:
         own += ["--rank-shares", args.shares]
     net = ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
-    words = ["ip", "netns", "exec", "mica0", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--enable-recovery", "-n",
+    words = ["nsenter", "--net=/run/netns/mica0", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--enable-recovery", "-n",
              str(machines.count), "--host", hosts, "--mca", "plm_rsh_agent", str(agent), *net, sys.executable,
              str(folder / "rank.py"), str(folder), *own]
     answer = run(words)

@@ -31,7 +31,7 @@ std::uint64_t leave_for_draft(const AnswerVerb& verb, const gguf::Document& docu
              budget::size_text(budget), "; use a smaller one, or none");
   if (verb.draft_answers && open.n_ctx == 0) open.n_ctx = n_ctx;  // both have one conversation
   if (open.memory_bytes) *open.memory_bytes -= bytes;
-  open.limits = verb.limits.without(bytes);
+  open.limits = open.limits->without(bytes);
   return bytes;
 }
 

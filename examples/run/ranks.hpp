@@ -7,12 +7,17 @@
 #include "mica/ranks/by_rows.hpp"
 #include "mica/runtime/open_options.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace mica::program {
+
+/// Bytes of an MPI library in a process, which no allocator sees: 6 to 7.5 MiB with Open MPI 4.1, on two and four
+/// ranks of one machine (bench/machines.py).
+inline constexpr std::uint64_t mpi_bytes = std::uint64_t{8} << 20;
 
 /// The link to the other ranks; null where this process is alone. Raises ErrorCode::unsupported where there
 /// are others, and the module for MPI is missing, or `alone` names a verb that runs as one process.

@@ -155,6 +155,8 @@ OpenOptions open_options(const RunningOptions& options) {
   if (options.link != nullptr) {
     open.choice.ranks = ranks::ByRows<ranks::AnyLink>(*options.link, options.rank_shares);
     if (options.link->rank() == 0) open.leads = options.link.get();
+    if (open.memory_bytes) *open.memory_bytes -= std::min(*open.memory_bytes, mpi_bytes);
+    open.limits = options.limits.without(mpi_bytes);
   }
   return open;
 }

@@ -121,7 +121,7 @@ Model FileLoader::open(const serve::ModelCard& card, const std::shared_ptr<budge
 }
 
 void FileLoader::follow(const serve::ModelCard& card, const std::shared_ptr<budget::Ledger>& ledger) {
-  const std::uint64_t for_models = ledger->limit() - std::min(ledger->limit(), server_bytes);
+  const std::uint64_t for_models = ledger->limit() - std::min(ledger->limit(), server_bytes + mpi_bytes);
   static_cast<void>(bytes(card, for_models, parallel_));  // as the scheduler of rank 0 asks
   while (begins_again(*verb_.link, false)) {
     Model model = open(card, ledger, parallel_);

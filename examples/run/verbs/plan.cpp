@@ -241,8 +241,14 @@ int plan_for_ranks(const PlanVerb& verb, const gguf::Document& document, plan::Q
   if (question.model.n_ctx == 0)
     question.model.n_ctx =
         std::min(arch::AnyOf<arch::All>::config(document).n_ctx_train, plan::comfortable_tokens);
-  const plan::RanksPlan plan =
-      plan::plan_ranks(document, question, hosts.machines, hosts.network, plan_within);
+  const std::uint64_t beside = hosts.machines.size() == 1 ? 0 : mpi_bytes;
+  const auto planner = [&](const gguf::Document& d, plan::Question q, std::uint64_t budget) {
+    plan::Plan plan = plan_within(d, std::move(q), budget - std::min(budget, beside));
+    plan.accounts[budget::Account::process] += beside;
+    plan.peak_bytes += beside;
+    return plan;
+  };
+  const plan::RanksPlan plan = plan::plan_ranks(document, question, hosts.machines, hosts.network, planner);
   print(verb.json ? ranks_json(hosts, plan) : ranks_text(hosts, plan, document.path()));
   return 0;
 }

@@ -204,7 +204,7 @@ int Serve::run() {
   if (!scheduler_.state.empty()) serve::make_folder(scheduler_.state);
   if (!scheduler_.slots.empty()) serve::make_folder(scheduler_.slots);
   scheduler_.slots_hint = "start it with --slot-save-path DIR";
-  scheduler_.process_bytes = plan::any_process_bytes + server_bytes;
+  scheduler_.process_bytes = plan::any_process_bytes + server_bytes + (link ? mpi_bytes : 0);
   scheduler_.resident_bytes = resident_bytes;
   scheduler_.release_memory = release_memory;
   scheduler_.memory_hint = "use a larger --memory";
