@@ -4,10 +4,10 @@
 
   bench/machines.py --model llama-8b.gguf --ranks 2 --rate 1gbit --memory 4GiB
 
-Needs root, iproute2 and Open MPI. A bridge connects the namespaces; with --rate both directions of each link are
-limited (a token bucket of the kernel), with --delay messages are late too, where the kernel has netem. Every run
-writes the same text as one process does, which is checked first. Reported: tokens a second, bytes and messages
-that rank 0 sent for a token, the part of the time in exchanges, and the peak of each rank beside its plan.
+Needs root, iproute2 and Open MPI. A bridge connects the namespaces; with --rate both directions of each link
+are limited (a token bucket of the kernel), with --delay messages are late too, where the kernel has netem. Each
+run writes the text of one process, which is checked first. Reported: tokens a second, bytes and messages that
+rank 0 sent for a token, the time in exchanges, and the peak of each rank beside its plan.
 """
 import argparse
 import contextlib
@@ -50,11 +50,11 @@ class Machines:
 
     def limit(self, device, prefix=()):
         if self.rate:
-            call(*prefix, "tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "tbf", "rate", self.rate, "burst", "64kb",
-                 "latency", "50ms")
+            call(*prefix, "tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "tbf", "rate",
+                 self.rate, "burst", "64kb", "latency", "50ms")
         if self.delay:
-            call(*prefix, "tc", "qdisc", "add", "dev", device, *(("parent", "1:") if self.rate else ("root",)), "netem",
-                 "delay", self.delay)
+            call(*prefix, "tc", "qdisc", "add", "dev", device,
+                 *(("parent", "1:") if self.rate else ("root",)), "netem", "delay", self.delay)
 
     def __enter__(self):
         self.__exit__()
@@ -63,7 +63,8 @@ class Machines:
         for i in range(self.count):
             inside = ("ip", "netns", "exec", f"mica{i}")
             call("ip", "netns", "add", f"mica{i}")
-            call("ip", "link", "add", f"micav{i}", "type", "veth", "peer", "name", "eth0", "netns", f"mica{i}")
+            call("ip", "link", "add", f"micav{i}", "type", "veth", "peer", "name", "eth0", "netns",
+                 f"mica{i}")
             call("ip", "link", "set", f"micav{i}", "master", BRIDGE)
             call("ip", "link", "set", f"micav{i}", "up")
             call(*inside, "ip", "addr", "add", ADDRESS.format(i + 1) + "/24", "dev", "eth0")
@@ -84,8 +85,11 @@ class Machines:
 
 
 def words_of(args, tokens):
-    return [args.program, "complete", args.model, "-p", "Once upon a time", "-n", str(tokens), "-c", str(args.context), "--temp",
-            "0", "--ignore-eos", "--json", "--stats", "-q", *args.flags]
+    return [
+        args.program, "complete", args.model, "-p", "Once upon a time", "-n",
+        str(tokens), "-c",
+        str(args.context), "--temp", "0", "--ignore-eos", "--json", "--stats", "-q", *args.flags
+    ]
 
 
 def run(words, env=None):
@@ -106,10 +110,18 @@ def run_on(args, machines, folder, tokens):
     own = words_of(args, tokens) + ["-t", str(args.threads)]
     if args.shares:
         own += ["--rank-shares", args.shares]
-    net = ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
-    words = ["nsenter", "--net=/run/netns/mica0", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--enable-recovery", "-n",
-             str(machines.count), "--host", hosts, "--mca", "plm_rsh_agent", str(agent), *net, sys.executable,
-             str(folder / "rank.py"), str(folder), *own]
+    net = [
+        "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
+        "eth0"
+    ]
+    words = [
+        "nsenter", "--net=/run/netns/mica0", "mpirun", "--allow-run-as-root", "--bind-to", "none",
+        "--enable-recovery", "-n",
+        str(machines.count), "--host", hosts, "--mca", "plm_rsh_agent",
+        str(agent), *net, sys.executable,
+        str(folder / "rank.py"),
+        str(folder), *own
+    ]
     answer = run(words)
     return answer, [int((folder / f"peak-{i}").read_text()) for i in range(machines.count)]
 
@@ -120,14 +132,18 @@ def planned(args):
         for i in range(args.ranks):
             hosts.write(f"m{i} memory={args.memory or '1TiB'} reads=20GB/s disk=1GB/s\n")
         hosts.flush()
-        words = [args.program, "plan", args.model, "-c", str(args.context), "-t", str(args.threads), "--ranks", hosts.name, "--json",
-                 *args.plan_flags]
+        words = [
+            args.program, "plan", args.model, "-c",
+            str(args.context), "-t",
+            str(args.threads), "--ranks", hosts.name, "--json", *args.plan_flags
+        ]
         plan = run(words)
     return [rank["peak_bytes"] for rank in plan["ranks"]]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/release/mica")
     parser.add_argument("--model", required=True)
     parser.add_argument("--ranks", type=int, default=2)
@@ -135,12 +151,18 @@ def main():
     parser.add_argument("--shares", default="")
     parser.add_argument("--rate", default="", help="of a link, such as 1gbit; default: none")
     parser.add_argument("--delay", default="", help="of a link, such as 100us, where the kernel has netem")
-    parser.add_argument("--memory", default="", help="of each rank: its control group and its budget, such as 2GiB")
+    parser.add_argument("--memory",
+                        default="",
+                        help="of each rank: its control group and its budget, such as 2GiB")
     parser.add_argument("-n", "--tokens", type=int, default=32)
     parser.add_argument("-c", "--context", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--alone", type=int, default=0, metavar="THREADS",
-                        help="also runs one process with so many threads, in turn; 0: only to compare the text")
+    parser.add_argument(
+        "--alone",
+        type=int,
+        default=0,
+        metavar="THREADS",
+        help="also runs one process with so many threads, in turn; 0: only to compare the text")
     parser.add_argument("--json", default="", help="a file for the results")
     args = parser.parse_args()
     args.program = str(pathlib.Path(args.program).resolve())
@@ -157,13 +179,17 @@ def main():
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         groups = [""] * args.ranks
         if args.memory:
-            groups = [str(stack.enter_context(cage.Cage(cage.bytes_of(args.memory), f"-{i}")).path) for i in range(args.ranks)]
+            groups = [
+                str(stack.enter_context(cage.Cage(cage.bytes_of(args.memory), f"-{i}")).path)
+                for i in range(args.ranks)
+            ]
         (folder / "groups").write_text("\n".join(groups))
         several, one, last = [], [], None
         for _ in range(args.rounds):
             answer, peaks = run_on(args, machines, folder, args.tokens)
             if answer["content"] != expected["content"]:
-                sys.exit(f"another text than that of one process:\n{answer['content']}\n{expected['content']}")
+                sys.exit(
+                    f"another text than that of one process:\n{answer['content']}\n{expected['content']}")
             several.append(answer["timings"]["predicted_per_second"])
             last = answer["stats"]["answer"]
             if args.alone:
@@ -171,18 +197,30 @@ def main():
         plan = planned(args)
     tokens = max(args.tokens - 1, 1)
     result = {
-        "model": pathlib.Path(args.model).name, "ranks": args.ranks, "threads": args.threads, "rate": args.rate, "delay": args.delay,
-        "memory": args.memory, "tokens_per_second": statistics.median(several), "alone_threads": args.alone,
+        "model": pathlib.Path(args.model).name,
+        "ranks": args.ranks,
+        "threads": args.threads,
+        "rate": args.rate,
+        "delay": args.delay,
+        "memory": args.memory,
+        "tokens_per_second": statistics.median(several),
+        "alone_threads": args.alone,
         "alone_per_second": statistics.median(one) if one else None,
-        "sent_bytes": round(last["sent_bytes"] / tokens), "sent_messages": round(last["sent_messages"] / tokens),
-        "exchange_ms": last["exchange_ms"] / tokens, "token_ms": last["ms"] / tokens, "peaks": peaks, "planned": plan,
+        "sent_bytes": round(last["sent_bytes"] / tokens),
+        "sent_messages": round(last["sent_messages"] / tokens),
+        "exchange_ms": last["exchange_ms"] / tokens,
+        "token_ms": last["ms"] / tokens,
+        "peaks": peaks,
+        "planned": plan,
     }
-    print(f"{result['model']}: {args.ranks} ranks of {args.threads} threads, link {args.rate or 'unlimited'} {args.delay}, "
-          f"memory {args.memory or 'unlimited'}: {result['tokens_per_second']:.2f} tokens a second"
-          + (f", one process of {args.alone} threads {result['alone_per_second']:.2f}, ratio "
-             f"{result['tokens_per_second'] / result['alone_per_second']:.3f}" if one else ""))
-    print(f"  rank 0 sent {result['sent_bytes']:,} bytes in {result['sent_messages']} messages a token; exchanges took "
-          f"{result['exchange_ms']:.1f} ms of {result['token_ms']:.1f}")
+    print(
+        f"{result['model']}: {args.ranks} ranks of {args.threads} threads, link {args.rate or 'unlimited'} {args.delay}, "
+        f"memory {args.memory or 'unlimited'}: {result['tokens_per_second']:.2f} tokens a second" +
+        (f", one process of {args.alone} threads {result['alone_per_second']:.2f}, ratio "
+         f"{result['tokens_per_second'] / result['alone_per_second']:.3f}" if one else ""))
+    print(
+        f"  rank 0 sent {result['sent_bytes']:,} bytes in {result['sent_messages']} messages a token; exchanges took "
+        f"{result['exchange_ms']:.1f} ms of {result['token_ms']:.1f}")
     for rank, (peak, planned_peak) in enumerate(zip(peaks, plan)):
         print(f"  rank {rank}: peak {cage.mib(peak)}, planned {cage.mib(planned_peak)}")
     if args.json:
