@@ -15,8 +15,8 @@
 
 namespace mica::program {
 
-/// Bytes of an MPI library in a process, which no allocator sees: 6 to 7.5 MiB with Open MPI 4.1, on two and four
-/// ranks of one machine (bench/machines.py).
+/// Bytes of an MPI library in a process, which no allocator sees: 6 to 7.5 MiB with Open MPI 4.1, on two and
+/// four ranks of one machine (bench/machines.py).
 inline constexpr std::uint64_t mpi_bytes = std::uint64_t{8} << 20;
 
 /// The link to the other ranks; null where this process is alone. Raises ErrorCode::unsupported where there
@@ -31,8 +31,8 @@ inline constexpr std::uint64_t mpi_bytes = std::uint64_t{8} << 20;
 void refuse_different_ranks(ranks::AnyLink& link, const gguf::Document& document, const OpenOptions& open,
                             const std::vector<double>& shares);
 
-/// What rank 0 says to the others: that something begins again, or is over. True: it begins; false also where a
-/// rank is gone.
+/// What rank 0 says to the others: that something begins again, or is over. True: it begins; false also where
+/// a rank is gone.
 [[nodiscard]] bool begins_again(ranks::AnyLink& link, bool again) noexcept;
 
 }  // namespace mica::program

@@ -100,11 +100,13 @@
 #include "mica_tools/fit/quality.hpp"
 #include "mica_tools/fit/quantisation.hpp"
 #include "mica_tools/fit/rank.hpp"
+#include "mica_tools/fit/rank_plan.hpp"
 #include "mica_tools/fit/row_probe.hpp"
 #include "mica_tools/fit/row_work.hpp"
 #include "mica_tools/fit/rules.hpp"
 #include "mica_tools/fit/select.hpp"
 #include "mica_tools/fit/speed.hpp"
+#include "mica_tools/fit/traffic.hpp"
 #include "mica_tools/fit/use.hpp"
 #include "mica_tools/fit/work.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives files, and every file of folders, to a fuzz target, once: the stored corpus as an ordinary test, by any
-// compiler. What libFuzzer finds becomes a file of the corpus, and stays found.
+// Gives files, and every file of folders, to a fuzz target, once: the stored corpus as an ordinary test, by
+// any compiler. What libFuzzer finds becomes a file of the corpus, and stays found.
 //   replay TARGET FOLDER-OR-FILE...
 
 #include "fuzz/input.hpp"

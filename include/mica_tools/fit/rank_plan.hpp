@@ -3,8 +3,8 @@
 // One plan for a model on several machines: the share of each, so that all need the same time for a token and
 // none more than its memory; and the time that a token takes, with the network.
 //
-//   share of a machine      in proportion to the bytes that it reads in a second, but no more than its memory holds
-//   time of a token         that of the slowest machine + bytes on the wire + exchanges * latency
+//   share of a machine   in proportion to the bytes that it reads in a second, within its memory
+//   time of a token      that of the slowest machine + bytes on the wire + exchanges * latency
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -75,8 +75,8 @@ namespace detail {
 
 class RankSolver {
  public:
-  RankSolver(const gguf::Document& document, const Question& question,
-             const std::vector<RankMachine>& machines, const Network& network, const RankPlanner& planner)
+  RankSolver(gguf::DocumentRef document, const Question& question, const std::vector<RankMachine>& machines,
+             const Network& network, const RankPlanner& planner)
       : document_(document), machines_(machines), network_(network), planner_(planner) {
     out_.question = question;
   }
@@ -204,9 +204,10 @@ class RankSolver {
 
 }  // namespace detail
 
-/// The plan of a question on machines, at least one. Raises ErrorCode::budget where their memory does not hold the
-/// model, and what the planner raises. Cost: some ten dry runs for each machine.
-[[nodiscard]] inline RanksPlan plan_ranks(const gguf::Document& document, const Question& question,
+/// The plan of a question on machines, at least one. Raises ErrorCode::budget where their memory does not hold
+/// the model, usage where weights are streamed and a disk is not described, and what the planner raises. Cost:
+/// some twenty dry runs for each machine.
+[[nodiscard]] inline RanksPlan plan_ranks(gguf::DocumentRef document, const Question& question,
                                           const std::vector<RankMachine>& machines, const Network& network,
                                           const RankPlanner& planner) {
   return detail::RankSolver(document, question, machines, network, planner).solve();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What several ranks exchange for a token (model/detail/step.hpp), from the sizes of a model. The counts follow
-// the blocks (block/lists.hpp) exchange by exchange.
+// What several ranks exchange for a token (model/detail/step.hpp), from the sizes of a model. The counts
+// follow the blocks (block/lists.hpp) exchange by exchange.
 #pragma once
 
 #include "mica/arch/config.hpp"
@@ -88,8 +88,8 @@ class TrafficCount {
 
 }  // namespace detail
 
-/// Of a token of a model: its embedding, its layers, its logits. quantized: products read int8 codes, as those
-/// of quantised weights do.
+/// Of a token of a model: its embedding, its layers, its logits. quantized: products read int8 codes, as
+/// those of quantised weights do.
 [[nodiscard]] inline Traffic traffic_of(const arch::Config& config, bool quantized) {
   detail::TrafficCount count(config.width, quantized);
   count.floats(config.width);
