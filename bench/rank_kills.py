@@ -19,6 +19,7 @@ import tempfile
 import time
 
 SENTENCE = "another rank is gone, or did not answer in time"
+NOT_MET = "the ranks did not meet within 30 s"  # MPI was starting, or ending
 
 
 def ranks_of(launcher):
@@ -54,7 +55,7 @@ class Kills:
         self.text(self.on_ranks(args.ranks, self.words("-n", str(args.tokens))))
         self.whole = time.monotonic() - begun
         self.seconds, self.problems = [], []
-        self.moments = {"before the first token": 0, "within the answer": 0, "after its end": 0}
+        self.moments = {"while MPI starts or ends": 0, "before the first token": 0, "within the answer": 0, "after its end": 0}
 
     def words(self, *more):
         return [
@@ -89,7 +90,7 @@ class Kills:
             if not over:
                 os.kill(ranks[victim], 9)
             killed = time.monotonic()
-            while any(runs(pid) for pid in others) and time.monotonic() < killed + 20:
+            while any(runs(pid) for pid in others) and time.monotonic() < killed + 40:
                 time.sleep(0.01)
             seconds = time.monotonic() - killed
             hung = [pid for pid in others if runs(pid)]
@@ -99,11 +100,12 @@ class Kills:
         out = out.rstrip("\n")
         say = lambda problem: self.problems.append(f"{number}: rank {victim} killed: {problem}")
         if hung:
-            say("others did not end in 20 s")
+            say("others did not end in 40 s")
         complete = len(out) > 0 and session.exists() and SENTENCE not in err and "is gone" not in err
-        self.moments["after its end"
-                     if over or complete else "within the answer" if out else "before the first token"] += 1
-        if not over and not complete:
+        met = NOT_MET not in err
+        self.moments["while MPI starts or ends" if not met else "after its end" if over or complete else
+                     "within the answer" if out else "before the first token"] += 1
+        if met and not over and not complete:
             self.seconds.append(seconds)
             if victim != 0 and SENTENCE not in err:
                 say(f"no sentence: {err[-300:]!r}")

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -28,7 +29,44 @@ namespace mica::mpi {
 
 struct WorldOptions {
   std::chrono::milliseconds deadline{1500};  // a rank of which nothing is heard for so long is gone
+  /// MPI waits for all ranks when it starts and when it ends, for ever where one has died then, and cannot be
+  /// interrupted. After the time `meeting` this is called, by a thread of its own, to end the process. Null:
+  /// the rank waits.
+  void (*on_stuck)() noexcept = nullptr;
+  std::chrono::milliseconds meeting{30'000};
 };
+
+namespace detail {
+
+/// Calls WorldOptions::on_stuck, if it lives for too long.
+class MeetingWatch {
+ public:
+  explicit MeetingWatch(const WorldOptions& options) {
+    if (options.on_stuck == nullptr) return;
+    thread_ = std::thread([this, options] {
+      std::unique_lock lock(mutex_);
+      if (!met_.wait_for(lock, options.meeting, [this] { return over_; })) options.on_stuck();
+    });
+  }
+  MeetingWatch(const MeetingWatch&) = delete;
+  MeetingWatch& operator=(const MeetingWatch&) = delete;
+  ~MeetingWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    met_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable met_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace detail
 
 /// All processes of an MPI program. One object in a process, made before other threads use MPI and destroyed
 /// after them. It has one thread of its own, which tells the others a few times a second that this one lives;
@@ -38,6 +76,7 @@ class World final : public ranks::AnyLink {
   /// Starts MPI, if that was not done. Raises ErrorCode::failed where the library cannot be used by two
   /// threads in turn.
   explicit World(WorldOptions options = {}) : options_(options) {
+    const detail::MeetingWatch watch(options_);
     int there = 0, level = 0;
     MPI_Initialized(&there);
     starts_ = there == 0;
@@ -85,6 +124,7 @@ class World final : public ranks::AnyLink {
       MPI_Cancel(&peers_[r].hears);
       MPI_Request_free(&peers_[r].hears);
     }
+    const detail::MeetingWatch watch(options_);
     MPI_Comm_free(&world_);
     if (starts_) MPI_Finalize();
   }
