@@ -92,8 +92,8 @@ def words_of(args, tokens):
     ]
 
 
-def run(words, env=None):
-    done = subprocess.run(words, capture_output=True, text=True, env=env, check=False)
+def run(words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0 or "{" not in done.stdout:
         sys.exit(f"{' '.join(words)}\n{done.stderr}")
     return json.loads(done.stdout[done.stdout.index("{"):])
@@ -135,7 +135,7 @@ def planned(args):
         words = [
             args.program, "plan", args.model, "-c",
             str(args.context), "-t",
-            str(args.threads), "--ranks", hosts.name, "--json", *args.plan_flags
+            str(args.threads), "--ranks", hosts.name, "--json"
         ]
         plan = run(words)
     return [rank["peak_bytes"] for rank in plan["ranks"]]
@@ -162,13 +162,12 @@ def main():
         type=int,
         default=0,
         metavar="THREADS",
-        help="also runs one process with so many threads, in turn; 0: only to compare the text")
+        help="after each run one process runs with this many threads; 0: it runs once, for its text")
     parser.add_argument("--json", default="", help="a file for the results")
     args = parser.parse_args()
     args.program = str(pathlib.Path(args.program).resolve())
     args.model = str(pathlib.Path(args.model).resolve())
     args.flags = ["--memory", args.memory] if args.memory else []
-    args.plan_flags = []
     for tool in ("ip", "tc", "mpirun"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} is needed: iproute2 and openmpi-bin")

@@ -28,9 +28,7 @@ Costs& Costs::operator+=(const Costs& other) noexcept {
   seconds += other.seconds;
   reads = reads + other.reads;
   faults += other.faults;
-  link.sent_bytes += other.link.sent_bytes;
-  link.sent_messages += other.link.sent_messages;
-  link.waited += other.link.waited;
+  link = link + other.link;
   return *this;
 }
 
@@ -39,11 +37,8 @@ Meter::Meter(const AnyModel& model, const ranks::AnyLink* link)
 
 Costs Meter::lap() {
   const Costs now{watch_.seconds(), model_.reads(), major_faults(), costs_of(link_)};
-  const ranks::LinkCosts link{now.link.sent_bytes - before_.link.sent_bytes,
-                              now.link.sent_messages - before_.link.sent_messages,
-                              now.link.waited - before_.link.waited};
   const Costs lap{now.seconds - before_.seconds, now.reads - before_.reads, now.faults - before_.faults,
-                  link};
+                  now.link - before_.link};
   before_ = now;
   return lap;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks.hpp"
 
+#include "console.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/kv/elements.hpp"
@@ -40,6 +41,15 @@ std::size_t processes() {
   return std::getenv("PMIX_RANK") == nullptr ? 1 : number_of("SLURM_STEP_NUM_TASKS");
 }
 
+#ifdef MICA_MPI_MODULE
+[[noreturn]] void end_stuck() noexcept {
+  write_error_line(
+      "the ranks did not meet within 30 s: one did not start, or has died; look at the hosts of "
+      "mpirun, and start all again");
+  std::_Exit(1);
+}
+#endif
+
 /// A fact that must be the same on all ranks.
 struct Fact {
   std::string_view what;
@@ -68,7 +78,7 @@ std::shared_ptr<ranks::AnyLink> join_ranks(std::string_view alone) {
     void* const function = module ? ::dlsym(module, "mica_join_ranks") : nullptr;
     if (function == nullptr) continue;
     std::shared_ptr<ranks::AnyLink> link;
-    reinterpret_cast<decltype(&mica_join_ranks)>(function)(link);
+    reinterpret_cast<decltype(&mica_join_ranks)>(function)(link, end_stuck);
     return link;
   }
   raise(ErrorCode::unsupported, "this is one of ", n,

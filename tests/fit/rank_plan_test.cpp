@@ -48,7 +48,8 @@ TEST_CASE("equal machines have equal shares, and a token takes the time of one o
   for (const plan::RankPlan& rank : four.ranks) {
     CHECK(rank.share == doctest::Approx(0.25));
     CHECK(rank.plan.peak_bytes <= 4 * gib);
-    CHECK(rank.plan.weight_bytes == doctest::Approx(one.ranks[0].plan.weight_bytes / 4.0).epsilon(0.01));
+    CHECK(static_cast<double>(rank.plan.weight_bytes) ==
+          doctest::Approx(static_cast<double>(one.ranks[0].plan.weight_bytes) / 4).epsilon(0.01));
     CHECK(rank.seconds == doctest::Approx(one.ranks[0].seconds / 4).epsilon(0.01));
   }
   CHECK(four.bytes_of(0) == doctest::Approx(four.traffic.bytes * 3 / 4));

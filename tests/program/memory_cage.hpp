@@ -85,7 +85,7 @@ class MemoryCage {
 /// A process in the cage that takes memory, a mebibyte at a time, as long as three are left; else it waits.
 class Hog {
  public:
-  /// Begins when the file `after` is no longer empty, wants so many bytes, and rests after each mebibyte.
+  /// Begins when the file `after` is no longer empty. Takes `bytes` bytes, and rests after each mebibyte.
   Hog(const MemoryCage& cage, const std::string& after, std::uint64_t bytes, std::chrono::milliseconds rest)
       : child_(::fork()) {
     if (child_ == 0) ::_exit(take(cage, after, bytes, rest) ? 0 : 1);

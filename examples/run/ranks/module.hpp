@@ -7,5 +7,5 @@
 
 #include <memory>
 
-/// Joins the processes that mpirun started. Raises as mpi::World.
-extern "C" void mica_join_ranks(std::shared_ptr<mica::ranks::AnyLink>& link);
+/// Joins the processes that mpirun started. on_stuck: mpi::WorldOptions. Raises as mpi::World.
+extern "C" void mica_join_ranks(std::shared_ptr<mica::ranks::AnyLink>& link, void (*on_stuck)() noexcept);

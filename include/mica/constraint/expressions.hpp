@@ -179,6 +179,8 @@ class Expressions {
   }
   [[nodiscard]] ExprId remaining(const Node& n, std::uint8_t byte);
   [[nodiscard]] ExprId find_derivative(ExprId e, std::uint8_t byte);
+  /// derivative() as work of a search. Raises ErrorCode::limit where searches have worked enough.
+  [[nodiscard]] ExprId searched_derivative(ExprId e, std::uint8_t byte);
   [[nodiscard]] ByteSet find_edges(ExprId e);
   [[nodiscard]] bool is_multiple(const Node& n) const noexcept;
   [[nodiscard]] static bool has_no_gaps(const Node& inner, std::uint32_t min, std::uint32_t max);
@@ -662,6 +664,17 @@ inline const ByteSet& Expressions::edges(ExprId e) {
   return edge_sets_[edges_[index(e)]];
 }
 
+inline ExprId Expressions::searched_derivative(ExprId e, std::uint8_t byte) {
+  MICA_CHECK(searched_parts_ < max_search_parts, limit, "searches over the parts of ", searched_,
+             " expressions, ", max_search_parts,
+             " in all, did not tell whether patterns can match: simplify the patterns, or the "
+             "combinations of them");
+  const std::size_t before = parts_;
+  const ExprId found = derivative(e, byte);
+  searched_parts_ += parts_ - before;
+  return found;
+}
+
 inline bool Expressions::accepts_some(ExprId e) {
   if (e == ExprId::none) return false;
   if (!has(e, logic_flag) || nullable(e)) return true;
@@ -680,26 +693,19 @@ inline bool Expressions::accepts_some(ExprId e) {
                " expressions did not tell whether patterns can match: simplify the patterns, or the "
                "combinations of them");
     const ByteSet borders = edges(found[at].e);
-    const std::size_t first = found.size(), before = parts_;
+    const std::size_t first = found.size();
     for (unsigned byte = 0; byte < 256; byte = borders.at_least(byte + 1)) {
-      MICA_CHECK(searched_parts_ + (parts_ - before) < max_search_parts, limit, "searches over the parts of ",
-                 searched_, " expressions, ", max_search_parts,
-                 " in all, did not tell whether patterns can match: simplify the patterns, or the "
-                 "combinations of them");
-      const ExprId next = derivative(found[at].e, static_cast<std::uint8_t>(byte));
+      const ExprId next = searched_derivative(found[at].e, static_cast<std::uint8_t>(byte));
       if (next == ExprId::none || known_[index(next)] == accepts_none_known) continue;
       if (!seen.insert(index(next)).second) continue;
       if (!has(next, logic_flag) || nullable(next) || known_[index(next)] == accepts_some_known) {
         for (std::size_t i = at;; i = found[i].from) {
           known_[index(found[i].e)] = accepts_some_known;
-          if (i != 0) continue;
-          searched_parts_ += parts_ - before;
-          return true;
+          if (i == 0) return true;
         }
       }
       found.push_back({next, at});
     }
-    searched_parts_ += parts_ - before;
     for (std::size_t i = found.size(); i > first; --i) open.push_back(i - 1);
   }
   for (const Found& each : found) known_[index(each.e)] = accepts_none_known;

@@ -60,8 +60,8 @@ class SnapshotReader {
     read_description(read_prelude());
     read_sums();
   }
-  /// Of a rank that gets its keys and values from rank 0: the description, as detail::describe() writes it. It
-  /// has no file, and nothing is read from it. Raises ErrorCode::file.
+  /// Of a rank that gets its keys and values from rank 0: the description, as detail::describe() writes it.
+  /// It has no file, and nothing is read from it. Raises ErrorCode::file.
   SnapshotReader(std::string name, std::span<const std::byte> description) : path_(std::move(name)) {
     read_description(description, std::numeric_limits<std::uint64_t>::max() - 1);
   }

@@ -35,6 +35,13 @@ struct LinkCosts {
   std::uint64_t sent_bytes = 0;        // by this rank, to all others
   std::uint64_t sent_messages = 0;     // a part to one rank is one
   std::chrono::nanoseconds waited{0};  // in exchange()
+
+  [[nodiscard]] friend constexpr LinkCosts operator+(const LinkCosts& a, const LinkCosts& b) noexcept {
+    return {a.sent_bytes + b.sent_bytes, a.sent_messages + b.sent_messages, a.waited + b.waited};
+  }
+  [[nodiscard]] friend constexpr LinkCosts operator-(const LinkCosts& a, const LinkCosts& b) noexcept {
+    return {a.sent_bytes - b.sent_bytes, a.sent_messages - b.sent_messages, a.waited - b.waited};
+  }
 };
 
 /// A link whose type a program chooses at run time.

@@ -165,19 +165,24 @@ class RankSolver {
     }
     return fit;
   }
-  void add_times() {
-    const arch::Config& config = out_.ranks[0].plan.config;
+  /// What does not depend on the shares.
+  void count_token() {
+    const Plan& plan = out_.ranks[0].plan;
     const model::Choice& choice = out_.question.choice;
     const Work work =
-        work_of(document_, config, {choice.cache_type_k, choice.cache_type_v}, out_.ranks[0].plan.n_ctx / 2);
-    double all = 0;
-    for (const RankPlan& rank : out_.ranks) all += static_cast<double>(rank.plan.weight_bytes);
+        work_of(document_, plan.config, {choice.cache_type_k, choice.cache_type_v}, plan.n_ctx / 2);
+    decode_bytes_ = work.decode_bytes();
     bool quantized = false;
     for (const auto& [id, weights] : work.weights)
       quantized = quantized || (detail::is_integer(id) && weights.decode_macs > 0);
-    out_.traffic = traffic_of(config, quantized);
-    out_.wire_seconds = 0;
+    out_.traffic = traffic_of(plan.config, quantized);
     out_.latency_seconds = machines_.size() == 1 ? 0 : out_.traffic.exchanges * network_.latency;
+  }
+  void add_times() {
+    if (decode_bytes_ == 0) count_token();
+    double all = 0;
+    for (const RankPlan& rank : out_.ranks) all += static_cast<double>(rank.plan.weight_bytes);
+    out_.wire_seconds = 0;
     for (std::size_t r = 0; r < machines_.size(); ++r) {
       RankPlan& rank = out_.ranks[r];
       const auto streamed = static_cast<double>(rank.plan.streamed_bytes);
@@ -186,7 +191,7 @@ class RankSolver {
           budget::size_text(rank.plan.streamed_bytes),
           " of weights from its disk for each token; say with disk= how many bytes it reads in a second");
       const double part = static_cast<double>(rank.plan.weight_bytes) / all;
-      rank.seconds = work.decode_bytes() * part / machines_[r].read_bytes;
+      rank.seconds = decode_bytes_ * part / machines_[r].read_bytes;
       if (streamed > 0) rank.seconds = std::max(rank.seconds, streamed / machines_[r].disk_bytes);
       out_.wire_seconds = std::max(out_.wire_seconds, out_.bytes_of(r) / network_.bytes);
     }
@@ -197,6 +202,7 @@ class RankSolver {
   const Network& network_;
   const RankPlanner& planner_;
   RanksPlan out_;
+  double decode_bytes_ = 0;    // that a token reads on all ranks together
   std::vector<double> most_;   // the largest share of each
   std::vector<double> rates_;  // at which each works on its share
   std::optional<std::uint64_t> tokenizer_bytes_;

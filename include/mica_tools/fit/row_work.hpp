@@ -53,6 +53,22 @@ struct RowWork {
 
 namespace detail {
 
+/// Calls f(config) for each block of a model, in the order in which they run.
+template <class F>
+void for_each_block(const arch::Config& config, F&& f) {
+  const auto visit = [&](const arch::Layer& layer) {
+    for (const auto& entry : layer.blocks()) {
+      block::All::for_each([&](auto type) {
+        using Block = typename decltype(type)::type;
+        if (const auto* const of_block = entry.template config<Block>()) f(*of_block);
+      });
+    }
+  };
+  visit(config.begin);
+  for (const arch::Layer& layer : config.layers) visit(layer);
+  visit(config.end);
+}
+
 /// Counts the blocks of a model of some width.
 class RowCount {
  public:
@@ -61,13 +77,9 @@ class RowCount {
 
   [[nodiscard]] const RowWork& work() const noexcept { return work_; }
 
-  void add(const arch::Layer& layer) {
-    for (const auto& entry : layer.blocks()) {
-      block::All::for_each([&](auto type) {
-        using Block = typename decltype(type)::type;
-        if (const auto* const config = entry.template config<Block>()) count(*config);
-      });
-    }
+  template <class Config>
+  void operator()(const Config& block) {
+    count(block);
   }
 
  private:
@@ -193,9 +205,7 @@ class RowCount {
 /// do.
 [[nodiscard]] inline RowWork row_work_of(const arch::Config& config, bool quantized) {
   detail::RowCount count(static_cast<double>(config.width), quantized);
-  count.add(config.begin);
-  for (const arch::Layer& layer : config.layers) count.add(layer);
-  count.add(config.end);
+  detail::for_each_block(config, count);
   return count.work();
 }
 

@@ -7,6 +7,7 @@
 #include "mica/arch/config.hpp"
 #include "mica/block/lists.hpp"
 #include "mica/kernel/quantize.hpp"
+#include "mica_tools/fit/row_work.hpp"
 
 #include <cstddef>
 
@@ -28,13 +29,9 @@ class TrafficCount {
 
   [[nodiscard]] const Traffic& traffic() const noexcept { return traffic_; }
 
-  void add(const arch::Layer& layer) {
-    for (const auto& entry : layer.blocks()) {
-      block::All::for_each([&](auto type) {
-        using Block = typename decltype(type)::type;
-        if (const auto* const config = entry.template config<Block>()) count(*config);
-      });
-    }
+  template <class Config>
+  void operator()(const Config& block) {
+    count(block);
   }
   void floats(std::size_t numbers) { add(static_cast<double>(numbers * sizeof(float))); }
 
@@ -93,9 +90,7 @@ class TrafficCount {
 [[nodiscard]] inline Traffic traffic_of(const arch::Config& config, bool quantized) {
   detail::TrafficCount count(config.width, quantized);
   count.floats(config.width);
-  count.add(config.begin);
-  for (const arch::Layer& layer : config.layers) count.add(layer);
-  count.add(config.end);
+  detail::for_each_block(config, count);
   count.floats(config.n_vocab);
   return count.traffic();
 }

@@ -73,7 +73,7 @@ requires(!R::one) class Exchange<R, A> {
     return static_cast<std::uint8_t>(*std::max_element(message.begin(), message.end()));
   }
 
-  /// A message of so many equal units: each rank has its part of them, and gets the others.
+  /// A message of `count` equal units. Each rank has its part of the units, and gets the others.
   [[nodiscard]] bool units(std::span<std::byte> message, std::size_t count) noexcept {
     const std::size_t each = message.size() / count;
     for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = division().part(count, r).end() * each;
