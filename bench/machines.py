@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One model on several ranks, each in a network namespace and a control group of its own, as on machines.
 
-  bench/machines.py --model llama-8b.gguf --ranks 2 --rate 1gbit --memory 4GiB
+  bench/machines.py --model llama-8b.gguf --ranks 2 --rate 1gbit --delay 100us --memory 4GiB
 
-Needs root, iproute2 and Open MPI. A bridge connects the namespaces; with --rate both directions of each link
-are limited (a token bucket of the kernel), with --delay messages are late too, where the kernel has netem. Each
-run writes the text of one process, which is checked first. Reported: tokens a second, bytes and messages that
-rank 0 sent for a token, the time in exchanges, and the peak of each rank beside its plan.
+Needs root, iproute2, Open MPI, and a C++ compiler. A bridge of the kernel connects the namespaces; with --rate or
+--delay it is a switch of our own (wire.cpp), whose links have that rate and that latency, as a kernel without
+netem cannot delay. Each run writes the text of one process, which is checked first. Reported: tokens a second,
+bytes and messages that rank 0 sent for a token, the time in exchanges, and the peak of each rank beside its plan.
 """
 import argparse
 import contextlib
@@ -24,6 +24,7 @@ import cage
 
 ADDRESS = "10.77.0.{}"
 BRIDGE = "micabr"
+HERE = pathlib.Path(__file__).parent
 # Runs a rank in its group, and writes the largest memory that it had.
 RANK = """import os, resource, subprocess, sys
 folder, words = sys.argv[1], sys.argv[2:]
@@ -38,43 +39,67 @@ os._exit(code)
 """
 
 
+RATES = {"gbit": 1e9, "mbit": 1e6}  # bits a second
+DELAYS = {"us": 1, "ms": 1000}  # microseconds
+
+
 def call(*words):
     subprocess.run(words, check=True)
+
+
+def number_of(text, units):
+    """The number of a text such as 100us, in the units; 0 of an empty one."""
+    for unit, factor in units.items():
+        if text.endswith(unit):
+            return float(text[:-len(unit)]) * factor
+    if text:
+        sys.exit(f"{text}: allowed are numbers with {', '.join(units)}")
+    return 0
 
 
 class Machines:
     """Namespaces mica0, mica1, ... with addresses 10.77.0.1, 10.77.0.2, ..."""
 
-    def __init__(self, count, rate, delay):
-        self.count, self.rate, self.delay = count, rate, delay
+    def __init__(self, count, rate, delay, folder):
+        self.count, self.rate, self.delay, self.folder = count, rate, delay, folder
+        self.wire = None
 
-    def limit(self, device, prefix=()):
-        if self.rate:
-            call(*prefix, "tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "tbf", "rate",
-                 self.rate, "burst", "64kb", "latency", "50ms")
-        if self.delay:
-            call(*prefix, "tc", "qdisc", "add", "dev", device,
-                 *(("parent", "1:") if self.rate else ("root",)), "netem", "delay", self.delay)
-
-    def __enter__(self):
-        self.__exit__()
+    def connect(self):
+        """A device eth0 in each namespace."""
+        if self.rate or self.delay:
+            binary = str(self.folder / "wire")
+            call(os.environ.get("CXX", "c++"), "-std=c++20", "-O2", str(HERE / "wire.cpp"), "-o", binary)
+            names = [f"mica{i}" for i in range(self.count)]
+            self.wire = subprocess.Popen(
+                (binary, str(number_of(self.rate, RATES)), str(number_of(self.delay, DELAYS)), *names),
+                stdout=subprocess.PIPE, text=True)
+            if self.wire.stdout.readline() != "ready\n":
+                sys.exit("the switch did not start")
+            return
         call("ip", "link", "add", BRIDGE, "type", "bridge")
         call("ip", "link", "set", BRIDGE, "up")
         for i in range(self.count):
-            inside = ("ip", "netns", "exec", f"mica{i}")
-            call("ip", "netns", "add", f"mica{i}")
             call("ip", "link", "add", f"micav{i}", "type", "veth", "peer", "name", "eth0", "netns",
                  f"mica{i}")
             call("ip", "link", "set", f"micav{i}", "master", BRIDGE)
             call("ip", "link", "set", f"micav{i}", "up")
+
+    def __enter__(self):
+        self.__exit__()
+        for i in range(self.count):
+            call("ip", "netns", "add", f"mica{i}")
+        self.connect()
+        for i in range(self.count):
+            inside = ("ip", "netns", "exec", f"mica{i}")
             call(*inside, "ip", "addr", "add", ADDRESS.format(i + 1) + "/24", "dev", "eth0")
             call(*inside, "ip", "link", "set", "eth0", "up")
             call(*inside, "ip", "link", "set", "lo", "up")
-            self.limit(f"micav{i}")
-            self.limit("eth0", inside)
         return self
 
     def __exit__(self, *_):
+        if self.wire:
+            self.wire.terminate()
+            self.wire.wait()
         for i in range(64):
             if pathlib.Path(f"/run/netns/mica{i}").exists():
                 subprocess.run(("ip", "netns", "del", f"mica{i}"), check=False)
@@ -150,7 +175,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="of each rank")
     parser.add_argument("--shares", default="")
     parser.add_argument("--rate", default="", help="of a link, such as 1gbit; default: none")
-    parser.add_argument("--delay", default="", help="of a link, such as 100us, where the kernel has netem")
+    parser.add_argument("--delay", default="", help="of a message, such as 100us")
     parser.add_argument("--memory",
                         default="",
                         help="of each rank: its control group and its budget, such as 2GiB")
@@ -168,14 +193,14 @@ def main():
     args.program = str(pathlib.Path(args.program).resolve())
     args.model = str(pathlib.Path(args.model).resolve())
     args.flags = ["--memory", args.memory] if args.memory else []
-    for tool in ("ip", "tc", "mpirun"):
+    for tool in ("ip", "mpirun"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} is needed: iproute2 and openmpi-bin")
     alone = words_of(argparse.Namespace(**{**vars(args), "flags": []}), args.tokens)
     expected = run(alone + ["-t", str(max(args.alone, 1))])
     with contextlib.ExitStack() as stack:
-        machines = stack.enter_context(Machines(args.ranks, args.rate, args.delay))
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        machines = stack.enter_context(Machines(args.ranks, args.rate, args.delay, folder))
         groups = [""] * args.ranks
         if args.memory:
             groups = [

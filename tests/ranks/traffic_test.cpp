@@ -10,6 +10,7 @@
 #include "mica/kv/elements.hpp"
 #include "mica/model/transformer.hpp"
 #include "mica/ranks/threads.hpp"
+#include "mica/runtime/concept.hpp"
 #include "mica_tools/fit/work.hpp"
 #include "model/run_model.hpp"
 #include "shared.hpp"
@@ -38,6 +39,11 @@ class CountingLink {
     counted.exchanges += 1;
     return link_.exchange(all, ends);
   }
+  /// A part of the next exchange.
+  [[nodiscard]] bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
+    counted.bytes += static_cast<double>(ends.back());
+    return link_.exchange(all, ends);
+  }
   void leave() noexcept { link_.leave(); }
 
   plan::Traffic counted;
@@ -46,8 +52,8 @@ class CountingLink {
   ranks::Threads::Link link_;
 };
 
-/// Of the second token of a text on two ranks.
-plan::Traffic counted(const gguf::Document& document) {
+/// Of the second token of a text on two ranks, which looks at the best logits; 0: at all.
+plan::Traffic counted(const gguf::Document& document, std::size_t best) {
   using Model = Transformer<arch::AnyOf<arch::All>, WithKvElement<kv::AnyElements<>>,
                             WithRanks<ranks::ByRows<CountingLink>>>;
   ranks::Threads meeting(2);
@@ -61,7 +67,10 @@ plan::Traffic counted(const gguf::Document& document) {
     auto cache = model.make_cache();
     static_cast<void>(feed(model, cache, std::vector<text::TokenId>{1}, 1));
     link.counted = {};
-    static_cast<void>(feed(model, cache, std::vector<text::TokenId>{2}, 1));
+    const text::TokenId token = 2;
+    CHECK(model.step(cache, std::span(&token, 1)) == model::StepStatus::ok);
+    const std::size_t row = 0;
+    CHECK(logits_of(model, std::span(&row, 1), best).rows() == 1);
     if (rank == 0) out = link.counted;
   };
   std::thread other(run, 1);
@@ -90,9 +99,12 @@ TEST_CASE("the traffic of a token is what two ranks exchange, for every family o
     }
     if (quantized && floats) continue;  // codes for some products, floats for others
     ++files;
-    const plan::Traffic expected = plan::traffic_of(config, quantized), found = counted(document);
-    CHECK(found.exchanges == expected.exchanges);
-    CHECK(found.bytes == expected.bytes);
+    for (const std::size_t best : {0, 2}) {
+      const plan::Traffic expected = plan::traffic_of(config, quantized, {best, 2}),
+                          found = counted(document, best);
+      CHECK(found.exchanges == expected.exchanges);
+      CHECK(found.bytes == expected.bytes);
+    }
   }
   CHECK(files > 10);
 }

@@ -10,6 +10,7 @@
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/runtime/shared_step.hpp"
+#include "mica/sample/standard.hpp"
 #include "model/run_model.hpp"
 
 #include <doctest/doctest.h>
@@ -89,6 +90,32 @@ TEST_CASE("what rank 0 does has the bits of one rank, and the others end with it
     std::vector<float> found;
     const auto errors = on_ranks(size, [&](Model& model) { found = story(model); });
     CHECK(same_bits(found, expected));
+    CHECK(errors == std::vector<std::string>(size));
+  }
+}
+
+TEST_CASE("a sampled answer is that of one rank, also with a sampler that looks at few logits") {
+  const auto answer = [](Model& model) {
+    std::vector<TokenId> out;
+    for (const float temperature : {0.0f, 1.5f}) {
+      for (const std::int64_t top_k : {std::int64_t{40}, std::int64_t{0}}) {
+        auto session = model.session();
+        sample::Standard sampler({.temperature = temperature, .top_k = top_k, .seed = 9}, n_vocab);
+        const auto result =
+            generate(session, model.tokenizer(), sampler, random_ids(9, n_vocab, 6),
+                     {.max_tokens = 30, .stop_at_end = false}, [](std::string_view) { return true; });
+        out.insert(out.end(), result.tokens.begin(), result.tokens.end());
+      }
+    }
+    return out;
+  };
+  Model alone = open_alone();
+  const std::vector<TokenId> expected = answer(alone);
+  CHECK(expected.size() == 120);
+  for (const std::size_t size : {2, 3}) {
+    std::vector<TokenId> found;
+    const auto errors = on_ranks(size, [&](Model& model) { found = answer(model); });
+    CHECK(found == expected);
     CHECK(errors == std::vector<std::string>(size));
   }
 }
@@ -203,8 +230,9 @@ TEST_CASE("messages that no leader sends are refused, with what is wrong") {
       {Call::rewind, {{0, 4}, "4 tokens, the sequence has 3"}},
       {Call::adopt, {{0, 0, 9}, "9 tokens, the sequence has 3"}},
       {Call::examine, {{0, 2048}, "token 2048, allowed below 2048"}},
-      {Call::logits, {{5}, "5 rows of logits, allowed 1 to 4"}},
-      {Call::logits, {{1, 3}, "logits of row 3, the last step had 3"}},
+      {Call::logits, {{2049}, "the best 2049 logits of 2048"}},
+      {Call::logits, {{0, 5}, "5 rows of logits, allowed 1 to 4"}},
+      {Call::logits, {{40, 1, 3}, "logits of row 3, the last step had 3"}},
       {Call::save, {{9}, "sequence 9 is none"}},
       {Call::load, {{9}, "sequence 9 is none"}},
       {Call::load, {{0, 0, 5}, "truncated"}},

@@ -227,7 +227,14 @@ class BasicTransformer {
 
   /// Logits after tokens `rows` of the last step, counted over its parts, at most logits_rows() of them,
   /// (rows, n_vocab). Valid until the next call; empty when the head could not be read.
-  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
+    return best_logits(rows, config_.n_vocab);
+  }
+  /// The same where the best `count` of each row are looked at. Of several ranks each sends so many of its
+  /// logits, and the others of a row are the lowest number that a float has. A number of a row that is not
+  /// finite is sent too.
+  [[nodiscard]] MatrixView<const float> best_logits(std::span<const std::size_t> rows,
+                                                    std::size_t count) noexcept;
 
   // Embeddings of texts (runtime/embedder.hpp).
 
@@ -671,7 +678,8 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
 }
 
 template <class F, class P>
-MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size_t> rows) noexcept {
+MatrixView<const float> BasicTransformer<F, P>::best_logits(std::span<const std::size_t> rows,
+                                                            [[maybe_unused]] std::size_t count) noexcept {
   MICA_ASSERT(rows.size() <= logits_rows_ && !config_.encodes);
   if constexpr (dry) return {};
   const auto logits = activations_->logits(rows.size(), config_.n_vocab);  // (rows, n_vocab)
@@ -681,14 +689,16 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
     });
   });
   if (!read) return {};
+  const ranks::Part own = ranks::outputs(exchange_.division(), config_.n_vocab);
+  finish_logits(logits.cols(own.first, own.count));
   if constexpr (!Ranks::one) {
+    const std::size_t unit = ranks::output_unit(config_.n_vocab);
     for (std::size_t row = 0; row < rows.size(); ++row) {
-      if (exchange_.columns(logits.rows(row, 1), ranks::output_unit(config_.n_vocab))) continue;
+      if (exchange_.best(logits[row], unit, count)) continue;
       static_cast<void>(rank_lost());
       return {};
     }
   }
-  finish_logits(logits);
   if (is_halted()) return {};
   return logits;
 }

@@ -16,7 +16,8 @@
 
 namespace mica {
 
-/// What connects ranks. exchange() and leave() as Ranks has them. One thread of each rank at a time.
+/// What connects ranks. exchange() and leave() as Ranks has them, and begin() where a message can be on its way
+/// while the rank computes. One thread of each rank at a time.
 // clang-format off
 template <class L>
 concept RankLink = requires(L& link, const L& constant, std::span<std::byte> all,
@@ -54,6 +55,9 @@ class AnyLink {
   [[nodiscard]] virtual bool exchange(std::span<std::byte> all,
                                       std::span<const std::size_t> ends) noexcept = 0;
   virtual void leave() noexcept = 0;
+  [[nodiscard]] virtual bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
+    return exchange(all, ends);
+  }
 
   // Specific to AnyLink
   /// Whether it is known that a rank is gone: all exchanges end. From any thread.
@@ -79,6 +83,13 @@ class ByRows {
   // Required by Ranks
   static constexpr bool one = false;
   [[nodiscard]] const Division& division() const noexcept { return division_; }
+  [[nodiscard]] bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
+    if constexpr (requires { link_->begin(all, ends); }) {
+      return link_ == nullptr || link_->begin(all, ends);
+    } else {
+      return exchange(all, ends);
+    }
+  }
   [[nodiscard]] bool exchange(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
     return link_ == nullptr || link_->exchange(all, ends);
   }

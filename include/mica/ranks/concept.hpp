@@ -17,14 +17,16 @@ namespace mica {
 /// The ranks of a model, as one of them sees them. division(): the same shares on all.
 /// exchange(all, ends): `all` has a part for each rank, of which part r ends before ends[r]; that of this
 /// rank is filled in, and afterwards all are. Every rank calls it with the same ends, in the same order.
-/// False: a rank is gone or did not answer in time, and so will all later calls be. leave(): this rank cannot
-/// go on; exchanges of the others end.
+/// False: a rank is gone or did not answer in time, and so will all later calls be. begin(): the same, but the
+/// parts of the others are there when the next exchange() returns; `all` stays until then. leave(): this rank
+/// cannot go on; exchanges of the others end.
 // clang-format off
 template <class R>
 concept Ranks = std::copy_constructible<R> && requires(R& ranks, const R& constant, std::span<std::byte> all,
                                                        std::span<const std::size_t> ends) {
   { R::one } -> std::convertible_to<bool>;  // there is one, and exchange() is never called
   { constant.division() } noexcept -> std::same_as<const ranks::Division&>;
+  { ranks.begin(all, ends) } noexcept -> std::same_as<bool>;
   { ranks.exchange(all, ends) } noexcept -> std::same_as<bool>;
   { ranks.leave() } noexcept -> std::same_as<void>;
 };
@@ -38,6 +40,9 @@ class One {
   // Required by Ranks
   static constexpr bool one = true;
   [[nodiscard]] const Division& division() const noexcept { return division_; }
+  [[nodiscard]] bool begin(std::span<std::byte> /*all*/, std::span<const std::size_t> /*ends*/) noexcept {
+    return true;
+  }
   [[nodiscard]] bool exchange(std::span<std::byte> /*all*/, std::span<const std::size_t> /*ends*/) noexcept {
     return true;
   }

@@ -74,6 +74,8 @@ class AnyModel {
   virtual model::StepResult step(std::span<const SequenceStep> parts) noexcept = 0;
   [[nodiscard]] virtual std::uint64_t step_count() const noexcept = 0;
   [[nodiscard]] virtual MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept = 0;
+  [[nodiscard]] virtual MatrixView<const float> best_logits(std::span<const std::size_t> rows,
+                                                            std::size_t count) noexcept = 0;
   [[nodiscard]] virtual std::size_t first_non_finite_layer(Cache& cache, TokenId token) noexcept = 0;
 
   // Required by ResizableModel
@@ -170,6 +172,10 @@ class AnyModel::Of final : public AnyModel {
   std::uint64_t step_count() const noexcept override { return model_.step_count(); }
   MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept override {
     return model_.logits(rows);
+  }
+  MatrixView<const float> best_logits(std::span<const std::size_t> rows,
+                                      std::size_t count) noexcept override {
+    return mica::logits_of(model_, rows, count);
   }
   std::size_t first_non_finite_layer(Cache& cache, TokenId token) noexcept override {
     return model_.first_non_finite_layer(Inner::in(cache), token);

@@ -312,13 +312,17 @@ class Batch {
   void take() {
     for (std::size_t first = 0, end = 0; first < turn_.size(); first = end) {
       rows_.clear();
-      for (; end < turn_.size(); ++end) {
+      std::size_t best = 0;  // of the logits of a row
+      for (bool all = false; end < turn_.size(); ++end) {
         const std::size_t rows = turn_[end]->generation.rows();
         if (rows_.size() + rows > model_.logits_rows()) break;
         const Session<Model>& session = turn_[end]->generation.session();
         for (std::size_t r = rows; r > 0; --r) rows_.push_back(session.row(session.tokens().size() - r));
+        if (rows == 0) continue;
+        all = all || turn_[end]->generation.best() == 0;
+        best = all ? 0 : std::max(best, turn_[end]->generation.best());
       }
-      const auto logits = rows_.empty() ? MatrixView<const float>() : model_.logits(rows_);
+      const auto logits = rows_.empty() ? MatrixView<const float>() : logits_of(model_, rows_, best);
       std::size_t row = 0;
       for (std::size_t i = first; i < end; ++i) {
         auto& generation = turn_[i]->generation;

@@ -59,7 +59,26 @@ concept StepModel = SequenceStore<M> &&
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;  // layers: all finite
 };
 
+
+/// A model that computes the best logits of each row sooner than all, as one of several ranks. The others are
+/// finite and not above these, unless a number of the row is not finite: then one such is among them.
+template <class M>
+concept SelectiveModel = StepModel<M> &&
+    requires(M& model, std::span<const std::size_t> rows, std::size_t count) {
+  { model.best_logits(rows, count) } noexcept -> std::same_as<MatrixView<const float>>;  // as logits()
+};
 // clang-format on
+
+/// The logits of rows of which the best `best` are looked at; 0: all.
+template <StepModel M>
+[[nodiscard]] MatrixView<const float> logits_of(M& model, std::span<const std::size_t> rows,
+                                                [[maybe_unused]] std::size_t best) noexcept {
+  if constexpr (SelectiveModel<M>) {
+    if (best != 0) return model.best_logits(rows, best);
+  }
+  return model.logits(rows);
+}
+
 /// Whether a model takes drafts back without a step of its own: one with a recurrent state needs
 /// takes_drafts() to say so.
 template <StepModel M>

@@ -33,7 +33,8 @@ void run(Generation& generation) {
     rows.clear();
     for (std::size_t r = generation.rows(); r > 0; --r)
       rows.push_back(session.row(session.tokens().size() - r));
-    const auto logits = rows.empty() ? MatrixView<const float>() : session.model().logits(rows);
+    const auto logits =
+        rows.empty() ? MatrixView<const float>() : logits_of(session.model(), rows, generation.best());
     if (logits.rows() == rows.size()) {
       generation.take(logits);
     } else {

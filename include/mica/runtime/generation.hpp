@@ -136,6 +136,15 @@ class Generation {
   /// The number of these tokens, from the end, whose logits take() needs, and of those that are drafts.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t drafts() const noexcept { return rows_ == 0 || reads() ? 0 : rows_ - 1; }
+  /// How many of the best logits of a row take() looks at; 0: all (logits_of() in runtime/concept.hpp).
+  [[nodiscard]] std::size_t best() const noexcept {
+    if constexpr (SelectiveSampler<S>) {
+      const std::size_t known = tokenizer_.vocabulary().size(), n_vocab = session_.model().config().n_vocab;
+      const std::size_t wanted = constraint_.active() || options_.on_token ? known : sampler_.wanted(known);
+      if (wanted < known) return wanted + (n_vocab - known);  // rows that are padding may be the best
+    }
+    return 0;
+  }
   /// The session took them. logits: (rows(), n_vocab)
   void take(MatrixView<const float> logits) {
     const double seconds = step_.seconds();

@@ -45,7 +45,7 @@ enum class Call : std::uint8_t {
   save,        ///< id
   load,        ///< id, tokens; then the description of the file
   step,        ///< parts: id, tokens before, drafts, checkpoint; then the tokens of each
-  logits,      ///< rows
+  logits,      ///< how many of the best, 0: all; rows
   examine,     ///< id, token: first_non_finite_layer()
 };
 
@@ -233,10 +233,16 @@ class Leader {
   }
   [[nodiscard]] std::uint64_t step_count() const noexcept { return model_->step_count(); }
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
+    return best_logits(rows, 0);
+  }
+  /// What the ranks exchange for them depends on the count, not on the vocabulary. 0: all logits.
+  [[nodiscard]] MatrixView<const float> best_logits(std::span<const std::size_t> rows,
+                                                    std::size_t count) noexcept {
     auto& out = calls_.begin(detail::Call::logits);
+    gguf::append_number(out, std::uint64_t{count});
     gguf::append_number(out, std::uint64_t{rows.size()});
     for (const std::size_t row : rows) gguf::append_number(out, static_cast<std::uint32_t>(row));
-    if (send()) return model_->logits(rows);
+    if (send()) return logits_of(*model_, rows, count);
     static_cast<void>(rank_lost());
     return {};
   }
@@ -285,7 +291,7 @@ class Leader {
   mutable std::uint64_t next_ = 0;
   std::vector<AnyModel::SequenceStep> parts_;
 };
-static_assert(ResizableModel<Leader>);
+static_assert(ResizableModel<Leader> && SelectiveModel<Leader>);
 
 namespace detail {
 
@@ -402,6 +408,9 @@ class Follower {
     MICA_CHECK(!ends_all(status), failed, model::text(status));
   }
   void logits(gguf::SpanReader& in) {
+    const auto best = in.read<std::uint64_t>("a count of logits");
+    if (best > model_.config().n_vocab)
+      in.refuse(ErrorCode::file, "the best ", best, " logits of ", model_.config().n_vocab);
     const auto count = in.read<std::uint64_t>("rows");
     if (count == 0 || count > model_.logits_rows())
       in.refuse(ErrorCode::file, count, " rows of logits, allowed 1 to ", model_.logits_rows());
@@ -411,7 +420,7 @@ class Follower {
       if (wanted_.back() >= rows_)
         in.refuse(ErrorCode::file, "logits of row ", wanted_.back(), ", the last step had ", rows_);
     }
-    static_cast<void>(model_.logits(wanted_));
+    static_cast<void>(logits_of(model_, wanted_, static_cast<std::size_t>(best)));
   }
 
   AnyModel& model_;

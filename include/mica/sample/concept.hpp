@@ -7,6 +7,7 @@
 #include "mica/sample/candidates.hpp"
 
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <span>
 
@@ -20,6 +21,13 @@ template <class S>
 concept Sampler = requires(S sampler, std::span<const float> logits, sample::TokenId token) {
   { sampler.sample(logits) } -> std::same_as<std::optional<sample::TokenId>>;  // does not accept it
   { sampler.accept(token) };                                                   // a token of the text
+};
+
+/// A sampler that looks at the best logits alone. wanted(n_vocab): how many of them, of so many; n_vocab: at
+/// all. The others may then be any finite numbers that are not above these.
+template <class S>
+concept SelectiveSampler = Sampler<S> && requires(const S& sampler, std::size_t n_vocab) {
+  { sampler.wanted(n_vocab) } noexcept -> std::same_as<std::size_t>;
 };
 // clang-format on
 

@@ -77,6 +77,15 @@ class Standard {
     std::get<Dry<A>>(stages_).accept(token);
   }
 
+  // Required by SelectiveSampler
+  /// If top-k or greedy comes first, only the best of the raw logits can be chosen, and the other tokens need
+  /// no candidate.
+  [[nodiscard]] std::size_t wanted(std::size_t vocab) const noexcept {
+    if (biased_) return vocab;
+    if (n_stages_ == 0) return greedy_ ? 1 : vocab;
+    return order_[0] == Stage::top_k ? std::min(std::get<TopK>(stages_).k(), vocab) : vocab;
+  }
+
   // Specific to Standard
   /// The state for restore(), in a sampler with the same options.
   [[nodiscard]] SamplerState save() const {
@@ -129,13 +138,6 @@ class Standard {
   void run(std::size_t stage, Candidates& candidates, std::index_sequence<I...>) noexcept {
     ((I == stage ? std::get<I>(stages_).apply(candidates) : void()), ...);
   }
-  /// How many candidates are needed. If top-k or greedy comes first, only the best of the raw logits can be
-  /// chosen, and the other tokens need no candidate.
-  [[nodiscard]] std::size_t wanted(std::size_t vocab) const noexcept {
-    if (biased_) return vocab;
-    if (n_stages_ == 0) return greedy_ ? 1 : vocab;
-    return order_[0] == Stage::top_k ? std::min(std::get<TopK>(stages_).k(), vocab) : vocab;
-  }
   [[nodiscard]] alloc::Buffer<Candidate, A> take(A allocator, std::size_t vocab) const {
     const std::size_t n = wanted(vocab);
     auto buffer = alloc::Buffer<Candidate, A>::make(allocator, n);
@@ -158,6 +160,6 @@ class Standard {
   alloc::Buffer<Candidate, A> storage_;  // (wanted(vocab))
 };
 
-static_assert(Sampler<Standard<>>);
+static_assert(SelectiveSampler<Standard<>>);
 
 }  // namespace mica::sample

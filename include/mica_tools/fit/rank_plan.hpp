@@ -12,6 +12,7 @@
 #include "mica/gguf/document.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/ranks/by_rows.hpp"
+#include "mica/sample/sampler_options.hpp"
 #include "mica_tools/fit/traffic.hpp"
 #include "mica_tools/fit/work.hpp"
 
@@ -175,7 +176,8 @@ class RankSolver {
     bool quantized = false;
     for (const auto& [id, weights] : work.weights)
       quantized = quantized || (detail::is_integer(id) && weights.decode_macs > 0);
-    out_.traffic = traffic_of(plan.config, quantized);
+    const auto best = static_cast<std::size_t>(sample::SamplerOptions().top_k);
+    out_.traffic = traffic_of(plan.config, quantized, {best, machines_.size()});
     out_.latency_seconds = machines_.size() == 1 ? 0 : out_.traffic.exchanges * network_.latency;
   }
   void add_times() {

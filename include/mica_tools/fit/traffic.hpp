@@ -85,13 +85,25 @@ class TrafficCount {
 
 }  // namespace detail
 
+/// Of the logits of a token the sampler looks at the best `best`; 0: at all.
+struct LogitsLookedAt {
+  std::size_t best = 0;
+  std::size_t ranks = 1;
+
+  /// Floats that are exchanged: each rank sends its best ones with their columns, where that is less than all.
+  [[nodiscard]] std::size_t floats(std::size_t n_vocab) const noexcept {
+    return best == 0 || best >= n_vocab / 2 / ranks ? n_vocab : 2 * best * ranks;
+  }
+};
+
 /// Of a token of a model: its embedding, its layers, its logits. quantized: products read int8 codes, as
 /// those of quantised weights do.
-[[nodiscard]] inline Traffic traffic_of(const arch::Config& config, bool quantized) {
+[[nodiscard]] inline Traffic traffic_of(const arch::Config& config, bool quantized,
+                                        const LogitsLookedAt& logits = {}) {
   detail::TrafficCount count(config.width, quantized);
   count.floats(config.width);
   detail::for_each_block(config, count);
-  count.floats(config.n_vocab);
+  count.floats(logits.floats(config.n_vocab));
   return count.traffic();
 }
 

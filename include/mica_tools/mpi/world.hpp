@@ -95,9 +95,9 @@ class World final : public ranks::AnyLink {
     MPI_Comm_size(world_, &size);
     rank_ = static_cast<std::size_t>(rank);
     peers_ = std::vector<Peer>(static_cast<std::size_t>(size));
-    requests_.reserve(2 * peers_.size());
-    sources_.reserve(2 * peers_.size());
-    statuses_.resize(2 * peers_.size());
+    requests_.reserve(4 * peers_.size());
+    parts_.reserve(4 * peers_.size());
+    statuses_.resize(4 * peers_.size());
     if (peers_.size() == 1) return;
     for (std::size_t r = 0; r < peers_.size(); ++r) {
       peers_[r].heard = Clock::now() + std::chrono::seconds(10);  // it may start later
@@ -137,9 +137,19 @@ class World final : public ranks::AnyLink {
     if (peers_.size() == 1) return true;
     const std::lock_guard lock(mutex_);
     const bool met = start(all, ends) && wait();
+    requests_.clear();
+    parts_.clear();
     if (!met) lost_.store(true, std::memory_order_relaxed);
-    costs_.sent_messages += requests_.size() - received_;
     return met;
+  }
+  /// Once before an exchange().
+  [[nodiscard]] bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept override {
+    if (lost()) return false;
+    if (peers_.size() == 1) return true;
+    const std::lock_guard lock(mutex_);
+    const bool started = start(all, ends);
+    if (!started) lost_.store(true, std::memory_order_relaxed);
+    return started;
   }
   void leave() noexcept override { lost_.store(true, std::memory_order_relaxed); }
 
@@ -167,11 +177,9 @@ class World final : public ranks::AnyLink {
       MICA_ASSERT(ends[r] - first <= std::numeric_limits<int>::max());
       return all.subspan(first, ends[r] - first);
     };
-    requests_.clear();
-    sources_.clear();
-    const auto post = [&](auto&& call, std::size_t r, std::size_t bytes) {
+    const auto post = [&](auto&& call, std::size_t r, std::size_t bytes, bool comes) {
       MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
-      sources_.push_back({r, bytes});
+      parts_.push_back({r, bytes, comes});
       return call(request) == MPI_SUCCESS;
     };
     for (std::size_t i = 1; i < peers_.size(); ++i) {
@@ -181,9 +189,8 @@ class World final : public ranks::AnyLink {
         return MPI_Irecv(theirs.data(), static_cast<int>(theirs.size()), MPI_BYTE, static_cast<int>(r), tag,
                          world_, &request);
       };
-      if (!theirs.empty() && !post(receive, r, theirs.size())) return false;
+      if (!theirs.empty() && !post(receive, r, theirs.size(), true)) return false;
     }
-    received_ = requests_.size();
     const auto own = part(rank_);
     for (std::size_t i = 1; i < peers_.size() && !own.empty(); ++i) {
       const std::size_t r = (rank_ + i) % peers_.size();
@@ -191,8 +198,9 @@ class World final : public ranks::AnyLink {
         return MPI_Isend(own.data(), static_cast<int>(own.size()), MPI_BYTE, static_cast<int>(r), tag, world_,
                          &request);
       };
-      if (!post(send, r, own.size())) return false;
+      if (!post(send, r, own.size(), false)) return false;
       costs_.sent_bytes += own.size();
+      ++costs_.sent_messages;
     }
     return true;
   }
@@ -216,12 +224,13 @@ class World final : public ranks::AnyLink {
     }
     const Clock::time_point end = Clock::now();
     costs_.waited += end - begin;
-    for (std::size_t i = 0; i < received_; ++i) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (!parts_[i].comes) continue;
       int bytes = 0;
       MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes);
-      if (static_cast<std::size_t>(bytes) != sources_[i].bytes)
+      if (static_cast<std::size_t>(bytes) != parts_[i].bytes)
         return false;  // another program, or another model
-      peers_[sources_[i].rank].heard = end;
+      peers_[parts_[i].rank].heard = end;
     }
     return true;
   }
@@ -265,8 +274,9 @@ class World final : public ranks::AnyLink {
     }
   }
 
-  struct Source {
-    std::size_t rank, bytes;
+  struct Part {
+    std::size_t rank, bytes;  // of the other one
+    bool comes;               // from it
   };
 
   WorldOptions options_;
@@ -275,10 +285,9 @@ class World final : public ranks::AnyLink {
   std::size_t rank_ = 0;
   std::vector<Peer> peers_;            // by rank
   std::mutex mutex_;                   // of the thread that calls MPI
-  std::vector<MPI_Request> requests_;  // of an exchange: receptions, then sends
-  std::vector<Source> sources_;        // of each
+  std::vector<MPI_Request> requests_;  // on their way
+  std::vector<Part> parts_;            // of each
   std::vector<MPI_Status> statuses_;
-  std::size_t received_ = 0;  // receptions among them
   std::uint64_t turn_ = 0;
   ranks::LinkCosts costs_;
   std::atomic<bool> lost_ = false;

@@ -7,6 +7,7 @@
 #include "mica/alloc/buffer.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/base/finite.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/scratch.hpp"
 #include "mica/exec/concept.hpp"
@@ -14,6 +15,7 @@
 #include "mica/ranks/concept.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -98,6 +100,80 @@ requires(!R::one) class Exchange<R, A> {
     return true;
   }
 
+  /// Columns of y in units of `unit`: compute(first, count) computes so many of those of this rank's part, and
+  /// all get the others. Three quarters of one row are on their way while the rest is computed.
+  template <class Compute>
+  [[nodiscard]] bool outputs(View y, std::size_t unit, Compute&& compute) noexcept {
+    const std::size_t own = division().rank();
+    const ranks::Part mine = part(y.cols(), unit, own);
+    if (ends_.size() == 1 || y.rows() != 1 || unit == 1) {
+      compute(std::size_t{0}, mine.count);
+      return columns(y, unit);
+    }
+    MICA_ASSERT(y.cols() <= widest_);
+    const auto piece = [&](std::size_t r, bool last) {
+      const ranks::Part all = part(y.cols(), unit, r);
+      const std::size_t sooner = all.count / unit * 3 / 4 * unit;
+      return last ? ranks::Part{all.first + sooner, all.count - sooner, all.all}
+                  : ranks::Part{all.first, sooner, all.all};
+    };
+    const auto numbers = [&](const ranks::Part& columns) {
+      return std::as_writable_bytes(y[0].subspan(columns.first, columns.count));
+    };
+    std::byte* message = staging_.data();
+    for (const bool last : {false, true}) {
+      std::size_t end = 0;
+      for (std::size_t r = 0; r < ends_.size(); ++r) {
+        const ranks::Part columns = piece(r, last);
+        if (r == own) {
+          compute(columns.first - mine.first, columns.count);
+          std::memcpy(message + end, numbers(columns).data(), numbers(columns).size());
+        }
+        ends_[r] = end += columns.count * sizeof(float);
+      }
+      if (!(last ? exchange({message, end}) : begin({message, end}))) return false;
+      message += end;
+    }
+    message = staging_.data();
+    for (const bool last : {false, true}) {
+      for (std::size_t r = 0; r < ends_.size(); ++r) {
+        const auto to = numbers(piece(r, last));
+        if (r != own) std::memcpy(to.data(), message, to.size());
+        message += to.size();
+      }
+    }
+    return true;
+  }
+
+  /// Numbers of a row in units of `unit`, of which each rank has its part: all get the `count` best, and the
+  /// lowest float in place of the others of other ranks. Where a part has numbers that are not finite, one
+  /// of them is among its best. All numbers are exchanged where that costs less.
+  [[nodiscard]] bool best(std::span<float> row, std::size_t unit, std::size_t count) noexcept {
+    const std::size_t size = ends_.size();
+    if (size == 1) return true;
+    if (count >= row.size() / 2 / size || size * count * sizeof(Candidate) > message_bytes())
+      return columns({row.data(), 1, row.size()}, unit);
+    for (std::size_t r = 0, end = 0; r < size; ++r)
+      ends_[r] = end += std::min(count, part(row.size(), unit, r).count) * sizeof(Candidate);
+    const auto candidates_of = [&](std::size_t r) {
+      return std::span(reinterpret_cast<Candidate*>(begin_of(r)),
+                       std::min(count, part(row.size(), unit, r).count));
+    };
+    const ranks::Part own = part(row.size(), unit, division().rank());
+    choose(row.subspan(own.first, own.count), own.first, candidates_of(division().rank()));
+    if (!exchange({staging_.data(), ends_.back()})) return false;
+    for (std::size_t r = 0; r < size; ++r) {
+      if (r == division().rank()) continue;
+      const ranks::Part columns = part(row.size(), unit, r);
+      const auto numbers = row.subspan(columns.first, columns.count);
+      std::fill(numbers.begin(), numbers.end(), std::numeric_limits<float>::lowest());
+      for (const Candidate& each : candidates_of(r)) {
+        if (each.column - columns.first < columns.count) row[each.column] = each.number;
+      }
+    }
+    return true;
+  }
+
   /// Rows of y, at most 64: that of item(i), of `items` in units, was computed by the rank that has the item.
   template <class Item>
   [[nodiscard]] bool rows(View y, std::size_t unit, std::size_t items, Item&& item) noexcept {
@@ -152,6 +228,37 @@ requires(!R::one) class Exchange<R, A> {
 
  private:
   static constexpr std::size_t max_batch = 64;
+
+  /// A number of a row, on its way.
+  struct Candidate {
+    std::uint32_t column;
+    float number;
+    /// The larger number first; of equal ones, the first.
+    friend bool operator<(const Candidate& a, const Candidate& b) noexcept {
+      return a.number > b.number || (a.number == b.number && a.column < b.column);
+    }
+  };
+  /// The best of consecutive numbers, the first of which is in column `first`, in any order.
+  static void choose(std::span<const float> numbers, std::size_t first, std::span<Candidate> best) noexcept {
+    if (best.empty()) return;
+    const auto candidate = [&](std::size_t i) {
+      return Candidate{static_cast<std::uint32_t>(first + i), numbers[i]};
+    };
+    for (std::size_t i = 0; i < best.size(); ++i) best[i] = candidate(i);
+    if (!all_finite(numbers)) {
+      const auto found =
+          std::find_if_not(numbers.begin(), numbers.end(), [](float x) { return std::isfinite(x); });
+      best[0] = candidate(static_cast<std::size_t>(found - numbers.begin()));
+      return;
+    }
+    std::make_heap(best.begin(), best.end());  // the worst of the best on top
+    for (std::size_t i = best.size(); (i = skip_below(numbers, i, best[0].number)) < numbers.size(); ++i) {
+      if (!(numbers[i] > best[0].number)) continue;
+      std::pop_heap(best.begin(), best.end());
+      best.back() = candidate(i);
+      std::push_heap(best.begin(), best.end());
+    }
+  }
 
   /// Rows [first, first + n) of codes on their way. A part of the message: the codes of a rank, then its
   /// scales.
@@ -220,6 +327,10 @@ requires(!R::one) class Exchange<R, A> {
   }
   [[nodiscard]] bool exchange(std::span<std::byte> message) noexcept {
     lost_ = lost_ || !ranks_.exchange(message, ends_);
+    return !lost_;
+  }
+  [[nodiscard]] bool begin(std::span<std::byte> message) noexcept {
+    lost_ = lost_ || !ranks_.begin(message, ends_);
     return !lost_;
   }
   /// Where the part of a rank begins in the message.

@@ -301,10 +301,17 @@ class Step {
  private:
   [[nodiscard]] bool project_outputs(const kernel::Input& x, const block::TensorRef& w, View y, bool add,
                                      const float* bias) noexcept {
-    const ranks::Part own = outputs(y.cols());
-    const float* const own_bias = bias == nullptr ? nullptr : bias + own.first;
-    block::project<Kernels>(executor_, x, std::array{Product{matrix(w), own_outputs(y), add, own_bias}});
-    return gather_outputs(y);
+    const std::size_t own = outputs(y.cols()).first;
+    const auto compute = [&](std::size_t first, std::size_t count) noexcept {
+      if (count == 0) return;
+      const View part = y.cols(own + first, count);
+      const float* const part_bias = bias == nullptr ? nullptr : bias + own + first;
+      block::project<Kernels>(executor_, x,
+                              std::array{Product{matrix(w.slice(first, count)), part, add, part_bias}});
+    };
+    if constexpr (!Ranks::one) return exchange_.outputs(y, ranks::output_unit(y.cols()), compute);
+    compute(0, y.cols());
+    return true;
   }
   [[nodiscard]] bool run(const typename ModelWeights::Layer& layer) noexcept {
     for (const auto& any : layer) {
