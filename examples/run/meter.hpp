@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/gguf/reader.hpp"
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/measure/disk_probe.hpp"

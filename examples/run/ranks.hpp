@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/gguf/document.hpp"
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 #include "mica/runtime/open_options.hpp"
 
 #include <cstdint>

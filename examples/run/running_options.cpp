@@ -153,7 +153,7 @@ OpenOptions open_options(const RunningOptions& options) {
   open.memory_bytes = options.memory_bytes;
   open.limits = options.limits;
   if (options.link != nullptr) {
-    open.choice.ranks = ranks::ByRows<ranks::AnyLink>(*options.link, options.rank_shares);
+    open.choice.ranks = ranks::Several<ranks::AnyLink>(*options.link, options.rank_shares);
     if (options.link->rank() == 0) open.leads = options.link.get();
     if (open.memory_bytes) *open.memory_bytes -= std::min(*open.memory_bytes, mpi_bytes);
     open.limits = options.limits.without(mpi_bytes);

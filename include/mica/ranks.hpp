@@ -3,7 +3,7 @@
 // The room ranks: one model on several machines, processes or threads.
 #pragma once
 
-#include "mica/ranks/by_rows.hpp"
 #include "mica/ranks/concept.hpp"
 #include "mica/ranks/division.hpp"
+#include "mica/ranks/several.hpp"
 #include "mica/ranks/threads.hpp"

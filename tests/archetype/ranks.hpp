@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 
 namespace mica::archetype {
 
@@ -13,6 +13,8 @@ struct RankLink {
   std::size_t rank() const noexcept { return 0; }
   std::size_t size() const noexcept { return 1; }
   bool exchange(std::span<std::byte> /*all*/, std::span<const std::size_t> /*ends*/) noexcept { return true; }
+  bool send(std::size_t /*rank*/, std::span<const std::byte> /*bytes*/) noexcept { return true; }
+  bool receive(std::size_t /*rank*/, std::span<std::byte> /*bytes*/) noexcept { return true; }
   void leave() noexcept {}
 };
 static_assert(mica::RankLink<RankLink>);
@@ -21,7 +23,11 @@ struct Ranks {
   // Required by Ranks
   static constexpr bool one = false;
   const mica::ranks::Division& division() const noexcept { return whole; }
+  mica::ranks::Split split() const noexcept { return mica::ranks::Split::rows; }
+  bool begin(std::span<std::byte> /*all*/, std::span<const std::size_t> /*ends*/) noexcept { return true; }
   bool exchange(std::span<std::byte> /*all*/, std::span<const std::size_t> /*ends*/) noexcept { return true; }
+  bool send(std::size_t /*rank*/, std::span<const std::byte> /*bytes*/) noexcept { return true; }
+  bool receive(std::size_t /*rank*/, std::span<std::byte> /*bytes*/) noexcept { return true; }
   void leave() noexcept {}
 
   mica::ranks::Division whole;

@@ -86,7 +86,7 @@ TEST_CASE("each archetype alone computes the bits of the default policies") {
   CHECK(same_bits(expected, run<Changed<WithEviction<archetype::Eviction>>>(tiny)));  // nothing must go
   CHECK(same_bits(expected, run<Changed<WithObserver<archetype::Observer>>>(tiny)));
   CHECK(same_bits(expected, run<Changed<WithRanks<archetype::Ranks>>>(tiny)));
-  CHECK(same_bits(expected, run<Changed<WithRanks<ranks::ByRows<archetype::RankLink>>>>(tiny)));
+  CHECK(same_bits(expected, run<Changed<WithRanks<ranks::Several<archetype::RankLink>>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::Arch, WithKvElement<format::F32>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::ArchWithBlock, WithKvElement<format::F32>>>(tiny)));
   std::size_t blocks = 0;

@@ -36,9 +36,9 @@ std::vector<float> numbers(std::size_t n, unsigned seed) {
 /// The row as each rank has it afterwards, which begins with its own part alone.
 std::vector<std::vector<float>> exchanged(const std::vector<float>& row, std::size_t count,
                                           const std::vector<double>& shares) {
-  return each_rank(shares, [&](RowsOfThreads ranks) {
+  return each_rank(shares, [&](RanksOfThreads ranks) {
     const ranks::Part own = ranks.division().own(row.size() / 16).times(16);
-    model::Exchange<RowsOfThreads, alloc::Aligned> exchange(ranks, {4, 1024}, 1024, alloc::Aligned());
+    model::Exchange<RanksOfThreads, alloc::Aligned> exchange(ranks, {4, 1024}, 1024, alloc::Aligned());
     std::vector<float> mine(row.size(), 77);
     std::copy_n(row.begin() + static_cast<std::ptrdiff_t>(own.first), own.count,
                 mine.begin() + static_cast<std::ptrdiff_t>(own.first));
@@ -93,10 +93,10 @@ TEST_CASE("few logits are exchanged where few are wanted") {
     for (std::size_t r = 0; r < 2; ++r) {
       threads.emplace_back([&, r] {
         ranks::Threads::Link link(meeting, r);
-        using Divided = Transformer<arch::Llama, WithRanks<RowsOfThreads>>;
+        using Divided = Transformer<arch::Llama, WithRanks<RanksOfThreads>>;
         exec::Inline executor;
         Divided::Parts parts;
-        parts.ranks = RowsOfThreads(link);
+        parts.ranks = RanksOfThreads(link);
         Divided model(tiny.document(), executor, {.n_ctx = 64}, parts);
         auto cache = model.make_cache();
         const text::TokenId token = 5;

@@ -13,12 +13,12 @@
 
 namespace mica::test {
 
-using RowsOfThreads = ranks::ByRows<ranks::Threads::Link>;
+using RanksOfThreads = ranks::Several<ranks::Threads::Link>;
 
 /// Calls run(ranks) in a thread for each share; answers the results by rank.
 template <class Run>
-auto each_rank(const std::vector<double>& shares, Run&& run) {
-  using Result = decltype(run(std::declval<RowsOfThreads>()));
+auto each_rank(const std::vector<double>& shares, Run&& run, ranks::Split split = ranks::Split::rows) {
+  using Result = decltype(run(std::declval<RanksOfThreads>()));
   ranks::Threads meeting(shares.size());
   std::vector<Result> results(shares.size());
   std::vector<std::thread> threads;
@@ -26,7 +26,7 @@ auto each_rank(const std::vector<double>& shares, Run&& run) {
     threads.emplace_back([&, r] {
       ranks::Threads::Link link(meeting, r);
       try {
-        results[r] = run(RowsOfThreads(link, shares));
+        results[r] = run(RanksOfThreads(link, shares, split));
       } catch (...) {  // the others end too; the result stays empty
       }
       meeting.leave();

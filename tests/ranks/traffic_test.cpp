@@ -44,6 +44,12 @@ class CountingLink {
     counted.bytes += static_cast<double>(ends.back());
     return link_.exchange(all, ends);
   }
+  [[nodiscard]] bool send(std::size_t to, std::span<const std::byte> bytes) noexcept {
+    return link_.send(to, bytes);
+  }
+  [[nodiscard]] bool receive(std::size_t from, std::span<std::byte> bytes) noexcept {
+    return link_.receive(from, bytes);
+  }
   void leave() noexcept { link_.leave(); }
 
   plan::Traffic counted;
@@ -55,14 +61,14 @@ class CountingLink {
 /// Of the second token of a text on two ranks, which looks at the best logits; 0: at all.
 plan::Traffic counted(const gguf::Document& document, std::size_t best) {
   using Model = Transformer<arch::AnyOf<arch::All>, WithKvElement<kv::AnyElements<>>,
-                            WithRanks<ranks::ByRows<CountingLink>>>;
+                            WithRanks<ranks::Several<CountingLink>>>;
   ranks::Threads meeting(2);
   plan::Traffic out;
   const auto run = [&](std::size_t rank) {
     CountingLink link(meeting, rank);
     exec::Inline executor;
     typename Model::Parts parts;
-    parts.ranks = ranks::ByRows<CountingLink>(link);
+    parts.ranks = ranks::Several<CountingLink>(link);
     Model model(document, executor, {.n_ctx = 64}, parts);
     auto cache = model.make_cache();
     static_cast<void>(feed(model, cache, std::vector<text::TokenId>{1}, 1));

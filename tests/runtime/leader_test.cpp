@@ -30,15 +30,16 @@ const char* const fairy = MICA_SOURCE "/examples/models/fairy.gguf";
 constexpr std::size_t n_vocab = 2048;
 
 Model open_alone() { return open(fairy, {.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1}); }
-Model open_divided(Link& link, bool leads) {
+Model open_divided(Link& link, bool leads, ranks::Split split) {
   OpenOptions options{.n_ctx = 256, .chunk = 32, .logits_rows = 4, .threads = 1};
-  options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
+  options.choice.ranks = ranks::Several<ranks::AnyLink>(link, {}, split);
   if (leads) options.leads = &link;
   return open(fairy, options);
 }
 
 /// Rank 0 calls use(model), the others repeat; answers what they raised, or "".
-std::vector<std::string> on_ranks(std::size_t size, const std::function<void(Model&)>& use) {
+std::vector<std::string> on_ranks(std::size_t size, const std::function<void(Model&)>& use,
+                                  ranks::Split split = ranks::Split::rows) {
   ranks::Threads meeting(size);
   std::vector<std::string> errors(size);
   std::vector<std::thread> threads;
@@ -46,7 +47,7 @@ std::vector<std::string> on_ranks(std::size_t size, const std::function<void(Mod
     threads.emplace_back([&, r] {
       Link link(meeting, r);
       try {
-        Model model = open_divided(link, r == 0);
+        Model model = open_divided(link, r == 0, split);
         r == 0 ? use(model) : follow(model.transformer(), link);
       } catch (const std::exception& error) {
         errors[r] = error.what();
@@ -91,6 +92,32 @@ TEST_CASE("what rank 0 does has the bits of one rank, and the others end with it
     const auto errors = on_ranks(size, [&](Model& model) { found = story(model); });
     CHECK(same_bits(found, expected));
     CHECK(errors == std::vector<std::string>(size));
+  }
+}
+
+TEST_CASE("ranks that divide layers answer as one rank, and save what one rank saves") {
+  const TemporaryFolder folder;
+  const auto save = [&](Model& model, const std::string& name) {
+    auto session = model.session();
+    REQUIRE(session.feed(random_ids(70, n_vocab, 4)) == model::StepStatus::ok);
+    session.save(folder.path(name));
+  };
+  Model alone = open_alone();
+  const std::vector<float> expected = story(alone);
+  save(alone, "1");
+  for (const std::size_t size : {2, 3}) {
+    CAPTURE(size);
+    const std::string name = std::to_string(size);
+    std::vector<float> found;
+    const auto use = [&](Model& model) {
+      found = story(model);
+      save(model, name);
+      auto session = Session<AnyModel>::open(model.transformer(), folder.path("1"));
+      CHECK(session.feed(random_ids(3, n_vocab, 5)) == model::StepStatus::ok);
+    };
+    CHECK(on_ranks(size, use, ranks::Split::layers) == std::vector<std::string>(size));
+    CHECK(same_bits(found, expected));
+    CHECK(contents(folder.path(name)) == contents(folder.path("1")));
   }
 }
 
@@ -180,13 +207,13 @@ TEST_CASE("where a rank is gone, a session is saved as its tokens, which go on w
     ranks::Threads meeting(2);
     std::thread other([&] {
       Link link(meeting, 1);
-      Model model = open_divided(link, false);
+      Model model = open_divided(link, false, ranks::Split::rows);
       mica::detail::Follower follower(model.transformer(), link);
       for (int calls = 0; calls < 3; ++calls) static_cast<void>(follower.repeat());  // a cache, two steps
       link.leave();
     });
     Link link(meeting, 0);
-    Model model = open_divided(link, true);
+    Model model = open_divided(link, true, ranks::Split::rows);
     auto session = model.session();
     REQUIRE(session.feed(begun) == model::StepStatus::ok);
     other.join();
@@ -248,7 +275,7 @@ TEST_CASE("messages that no leader sends are refused, with what is wrong") {
     std::thread other([&] {
       Link link(meeting, 1);
       OpenOptions options{.n_ctx = 64, .chunk = 8, .logits_rows = 4, .threads = 1};
-      options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
+      options.choice.ranks = ranks::Several<ranks::AnyLink>(link);
       Model model = open(fairy, options);
       try {
         follow(model.transformer(), link);
@@ -258,7 +285,7 @@ TEST_CASE("messages that no leader sends are refused, with what is wrong") {
     });
     Link link(meeting, 0);
     OpenOptions options{.n_ctx = 64, .chunk = 8, .logits_rows = 4, .threads = 1};
-    options.choice.ranks = ranks::ByRows<ranks::AnyLink>(link);
+    options.choice.ranks = ranks::Several<ranks::AnyLink>(link);
     options.leads = &link;
     Model model = open(fairy, options);
     auto session = model.session();

@@ -3,7 +3,7 @@
 // What the module for MPI has for the program. Both are of one build, so they share types and exceptions.
 #pragma once
 
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 
 #include <memory>
 

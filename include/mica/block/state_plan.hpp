@@ -17,14 +17,15 @@ namespace mica::block {
 
 /// Keys and values that one block stores, and that others may read.
 struct KvPlan {
-  std::size_t layer = 0;     // of the model, which has the block that stores them
-  std::size_t kv_heads = 0;  // heads of keys, and of values, that this rank has
-  std::size_t head_dim = 0;  // numbers of a head
-  bool seen_whole = true;    // all blocks that read them see every token
-  bool has_window = true;    // none of them sees every token
-  std::size_t reach = 0;     // the widest of those that do not
-  bool passes = false;       // each step overwrites them: StatePlan::pass_kv()
-  ranks::Part divided = {};  // these heads, where each rank has some; all == 0: all ranks have all of them
+  std::size_t layer = 0;        // of the model, which has the block that stores them
+  std::size_t last_reader = 0;  // the last layer that reads them
+  std::size_t kv_heads = 0;     // heads of keys, and of values, that this rank has
+  std::size_t head_dim = 0;     // numbers of a head
+  bool seen_whole = true;       // all blocks that read them see every token
+  bool has_window = true;       // none of them sees every token
+  std::size_t reach = 0;        // the widest of those that do not
+  bool passes = false;          // each step overwrites them: StatePlan::pass_kv()
+  ranks::Part divided = {};     // these heads, where each rank has some; all == 0: all ranks have all of them
 
   /// Tokens at the end that are read; 0: all.
   [[nodiscard]] std::size_t window() const noexcept { return has_window ? reach : 0; }
@@ -70,6 +71,7 @@ class StatePlan {
     KvPlan& found = kv_[end - 1];
     (reach == Reach::all ? found.has_window : found.seen_whole) = false;
     found.reach = std::max(found.reach, reach_tokens);
+    found.last_reader = layer_;
     place_.kv = end - 1;
     place_.reader = readers_.size();
     readers_.push_back(place_.kv);

@@ -22,7 +22,7 @@ namespace mica::model {
 template <class Family, Allocator A, Executor E, class Formats = format::All>
 using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                            WithEviction<kv::AnyEviction>, WithPager<paging::AnyPager<>>, WithAllocator<A>,
-                           WithExecutor<E>, WithWeights<Formats>, WithRanks<ranks::ByRows<ranks::AnyLink>>>;
+                           WithExecutor<E>, WithWeights<Formats>, WithRanks<ranks::Several<ranks::AnyLink>>>;
 
 /// Tokens of a step of a head for multi-token prediction: its prompts are short, so that weights are read
 /// often.

@@ -282,7 +282,8 @@ class BasicTransformer {
   [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const {
     kv::SnapshotInfo info = identity();
     cache.describe(info);
-    if (exchange_.lost()) info.cached = 0;  // heads are gone: tokens are run again
+    // Tokens are run again where heads are gone, or each rank knows a part of a recurrent state.
+    if (exchange_.lost() || (exchange_.by_layers() && weights_.state().floats() != 0)) info.cached = 0;
     return info;
   }
   /// Writes what describe() announced. Raises ErrorCode::failed when the system cannot take it, or a rank is
@@ -433,6 +434,12 @@ class BasicTransformer {
     });
     const model::StepResult own = reserve(sequences);
     if (!grows || own.status == model::StepStatus::context_full) return own;
+    if (exchange_.by_layers()) {  // the others may be steps ahead, or behind
+      if (own.status == model::StepStatus::ok) return own;
+      log_(LogLevel::error, "this rank has no memory for more tokens, and the answer ends on all");
+      exchange_.leave();
+      return rank_lost();
+    }
     const auto worst =
         static_cast<model::StepStatus>(exchange_.largest(static_cast<std::uint8_t>(own.status)));
     if (exchange_.lost()) return rank_lost();
@@ -498,10 +505,11 @@ class BasicTransformer {
       }
       Step step = make_step(sequences, first_row);
       begin_run();
-      bool read = !is_halted() && embed(step, sequences);
-      for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(step, i);
+      bool read = !is_halted() && begin(step, sequences);
+      const ranks::Part& stage = weights_.stage();
+      for (std::size_t i = stage.first; read && i < stage.end(); ++i) read = run_layer(step, i);
       end_run();
-      return read && !cut_;
+      return read && !cut_ && pass_on(step);
     }
   }
   /// Tasks are skipped in a run of this model only: others may use the executor afterwards.
@@ -529,7 +537,27 @@ class BasicTransformer {
     return {config_, weights_,  pager_,    *executor_, *activations_,
             kv_,     exchange_, observer_, sequences,  first_row};
   }
-  [[nodiscard]] bool embed(Step& step, std::span<const SequenceStep> sequences) noexcept {
+  /// The residual stream before the first layer of this rank, and the angles of its ropes.
+  [[nodiscard]] bool begin(Step& step, std::span<const SequenceStep> sequences) noexcept {
+    fill_angles(sequences);
+    if constexpr (!Ranks::one) {
+      if (weights_.stage().first != 0)
+        return exchange_.take_on(std::as_writable_bytes(floats_of(step.residual())));
+    }
+    return embed(step);
+  }
+  /// It goes to the next rank.
+  [[nodiscard]] bool pass_on([[maybe_unused]] Step& step) noexcept {
+    if constexpr (!Ranks::one) {
+      if (!weights_.last_stage()) return exchange_.pass_on(std::as_bytes(floats_of(step.residual())));
+    }
+    return true;
+  }
+  [[nodiscard]] static std::span<float> floats_of(MatrixView<float> x) noexcept {
+    MICA_ASSERT(x.stride() == x.cols());
+    return {x.data(), x.rows() * x.cols()};
+  }
+  [[nodiscard]] bool embed(Step& step) noexcept {
     bool read = true;
     for (std::size_t first = 0; read && first < step.rows(); first += embedded_rows) {
       const std::size_t last = std::min(step.rows(), first + embedded_rows);
@@ -538,6 +566,9 @@ class BasicTransformer {
       if (read && last == step.rows()) read = step.begin();
       pager_.release(0);
     }
+    return read;
+  }
+  void fill_angles(std::span<const SequenceStep> sequences) noexcept {
     for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
       std::size_t row = 0;
       for (const SequenceStep& part : sequences) {
@@ -547,7 +578,6 @@ class BasicTransformer {
         row += n;
       }
     }
-    return read;
   }
   [[nodiscard]] bool run_layer(Step& step, std::size_t i) noexcept {
     const auto begin = std::chrono::steady_clock::now();
@@ -565,9 +595,10 @@ class BasicTransformer {
     std::atomic_ref slowest(slowest_us_[step_count_ % 2]);
     if (us > slowest.load(std::memory_order_relaxed)) slowest.store(us, std::memory_order_relaxed);
   }
-  /// The first row of the output matrix that this rank has.
-  [[nodiscard]] std::size_t first_output() const noexcept {
-    return ranks::outputs(exchange_.division(), config_.n_vocab).first;
+  /// The rows of the output matrix that this rank has.
+  [[nodiscard]] ranks::Part own_outputs() const noexcept {
+    if (!weights_.last_stage()) return {0, 0, config_.n_vocab};
+    return ranks::outputs(exchange_.row_division(), config_.n_vocab);
   }
   [[nodiscard]] bool is_halted() noexcept { return std::atomic_ref(halted_).load(); }
   template <class Use>
@@ -628,7 +659,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       executor_(&executor),
       allocator_(parts.allocator),
       make_storage_(std::move(parts.storage)),
-      weights_(document, config_, parts.ranks.division()),
+      weights_(document, config_, parts.ranks.division(), parts.ranks.split()),
       pager_(make_pager(parts,
                         {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
                          weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
@@ -683,13 +714,13 @@ MatrixView<const float> BasicTransformer<F, P>::best_logits(std::span<const std:
   MICA_ASSERT(rows.size() <= logits_rows_ && !config_.encodes);
   if constexpr (dry) return {};
   const auto logits = activations_->logits(rows.size(), config_.n_vocab);  // (rows, n_vocab)
-  const bool read = with_output([&](std::size_t unit) {
+  const ranks::Part own = own_outputs();
+  const bool read = !weights_.last_stage() || with_output([&](std::size_t unit) {
     return for_each_slice(unit, [&](const auto& w, std::size_t first) {
-      project_logits(rows, w, logits.cols(first_output() + first, w.rows()), first == 0);
+      project_logits(rows, w, logits.cols(own.first + first, w.rows()), first == 0);
     });
   });
   if (!read) return {};
-  const ranks::Part own = ranks::outputs(exchange_.division(), config_.n_vocab);
   finish_logits(logits.cols(own.first, own.count));
   if constexpr (!Ranks::one) {
     const std::size_t unit = ranks::output_unit(config_.n_vocab);
@@ -884,12 +915,17 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   std::size_t bad = layers;
   const SequenceStep part{&cache, {&token, 1}};
   Step step = make_step({&part, 1}, 0);
-  if (embed(step, {&part, 1})) {
-    for (std::size_t i = 0; i < layers && bad == layers; ++i) {
-      if (!run_layer(step, i)) break;
-      if (!finite()) bad = i;
+  if (begin(step, {&part, 1})) {
+    bool read = true;
+    const ranks::Part& stage = weights_.stage();
+    for (std::size_t i = stage.first; read && i < stage.end(); ++i) {
+      read = run_layer(step, i);
+      if (read && bad == layers && !finite()) bad = i;
     }
+    if (read) static_cast<void>(pass_on(step));
   }
+  if (exchange_.by_layers() && layers < 256)  // what one rank has found, the later ones find too
+    bad = layers - exchange_.largest(static_cast<std::uint8_t>(layers - bad));
   cache.tokens += 1;
   if (cache.state.size() != 0) cache.restore(cache.tokens);
   last_step_ = 0;  // its hidden states are gone

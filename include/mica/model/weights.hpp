@@ -80,19 +80,28 @@ class Weights {
   using Layer = std::vector<AnyBlock>;                         // in the order in which they run
 
   /// Raises ErrorCode::file or ErrorCode::unsupported, naming the tensor, what was found and what is needed;
-  /// or the block that is not in the list. The document outlives this.
-  Weights(gguf::DocumentRef document, const arch::Config& config, ranks::Division ranks = {})
-      : ranks_(std::move(ranks)),
+  /// or the block that is not in the list; ErrorCode::usage for fewer layers than ranks that divide them.
+  /// The document outlives this.
+  Weights(gguf::DocumentRef document, const arch::Config& config, ranks::Division ranks = {},
+          ranks::Split split = ranks::Split::rows)
+      : by_layers_(split == ranks::Split::layers && ranks.size() > 1),
+        all_ranks_(std::move(ranks)),
+        ranks_(by_layers_ ? ranks::Division() : all_ranks_),
+        stage_(by_layers_ ? all_ranks_.own(config.layers.size()) : ranks::all_of(config.layers.size())),
         binder_(document, config.width, config.layers.size() + 2, block::KnownFormats::of<List>(), ranks_) {
     namespace names = arch::tensor_names;
     const std::size_t layers = config.layers.size();
+    if (by_layers_) check_stages(config);
     const ranks::Part vocabulary = ranks::outputs(ranks_, config.n_vocab);
-    if (!config.mtp) token_embd_ = binder_.matrix(names::token_embd, vocabulary, config.width);
+    const bool tied = !config.encodes && !config.mtp && !binder_.has(names::output);
+    if (!config.mtp && (stage_.first == 0 || (tied && last_stage())))
+      token_embd_ = binder_.matrix(names::token_embd, vocabulary, config.width);
     begin_ = bind(config.begin, 0);
     for (std::size_t i = 0; i < layers; ++i) {
       binder_.enter(names::layer_plain(config.first_layer + i, ""), i + 1);
       layers_.push_back(bind(config.layers[i], i));
     }
+    if (by_layers_) check_state();
     binder_.enter("", layers);
     end_ = bind(config.end, layers);
     binder_.enter("", layers + 1);
@@ -106,14 +115,20 @@ class Weights {
       const std::string own = names::layer(config.first_layer, names::mtp_norm);
       output_norm_ = binder_.norm(binder_.has(own) ? own : names::output_norm);
     } else {
-      const bool head = binder_.has(names::output);
-      output_norm_ = binder_.norm(names::output_norm);
-      output_ = head ? binder_.matrix(names::output, vocabulary, config.width) : token_embd_;
-      if (head) binder_.keep_rows(token_embd_);
+      if (last_stage()) {
+        output_norm_ = binder_.norm(names::output_norm);
+        output_ = tied ? token_embd_ : binder_.matrix(names::output, vocabulary, config.width);
+      }
+      if (!output_.present() || !tied) binder_.keep_rows(token_embd_);
     }
     bind_dense(config);
     binder_.check_layout();
   }
+
+  /// The layers of this rank, where ranks divide them: it runs these alone. The first rank has the embedding,
+  /// the last one the output matrix.
+  [[nodiscard]] const ranks::Part& stage() const noexcept { return stage_; }
+  [[nodiscard]] bool last_stage() const noexcept { return stage_.end() == stage_.all; }
 
   /// The embedding, (n_vocab, width). A head for multi-token prediction has none, and no output matrix: it
   /// uses those of its trunk.
@@ -209,10 +224,14 @@ class Weights {
           Blocks{}, [&](auto type) { return entry.config<typename decltype(type)::type>() != nullptr; },
           [&](auto type) {
             using B = typename decltype(type)::type;
-            const typename B::Config config = own<B>(*entry.config<B>());
-            const block::Place place =
-                state_.place(i, [&](block::StatePlan& state) { B::plan(state, config); });
-            bound.push_back(BoundBlock<B>{config, B::bind(binder_, config), place});
+            const typename B::Config& all = *entry.config<B>();
+            const typename B::Config config = own<B>(all, ranks_);
+            // A rank has all keys and values of its layers, and a place for none of the others.
+            const block::Place place = state_.place(i, [&](block::StatePlan& state) {
+              B::plan(state, by_layers_ ? own<B>(all, owner_of(i)) : config);
+            });
+            if (!by_layers_ || (i >= stage_.first && i < stage_.end()))
+              bound.push_back(BoundBlock<B>{config, B::bind(binder_, config), place});
           });
       MICA_CHECK(known, unsupported, document().path(), ": layer ", i, " has the block '", entry.name(),
                  "', and this Transformer is made of ", detail::block_names(Blocks{}),
@@ -222,9 +241,31 @@ class Weights {
   }
 
   template <class B>
-  [[nodiscard]] typename B::Config own(const typename B::Config& all) const {
-    if constexpr (std::derived_from<B, block::Divided>) return B::own(all, ranks_);
+  [[nodiscard]] static typename B::Config own(const typename B::Config& all, const ranks::Division& ranks) {
+    if constexpr (std::derived_from<B, block::Divided>) return B::own(all, ranks);
     return all;
+  }
+  [[nodiscard]] ranks::Division owner_of(std::size_t layer) const {
+    return all_ranks_.all_to(all_ranks_.owner(stage_.all, layer));
+  }
+  /// What ranks with some layers each cannot run.
+  void check_stages(const arch::Config& config) const {
+    MICA_CHECK(config.begin.blocks().empty() && config.end.blocks().empty() && !config.encodes && !config.mtp,
+               unsupported, document().path(), ": ", config.arch,
+               " has more between its layers than one row for a token, so that ranks cannot divide them; let "
+               "them divide rows");
+    for (std::size_t r = 0; r < all_ranks_.size(); ++r)
+      MICA_CHECK(all_ranks_.part(stage_.all, r).count != 0, usage, document().path(), ": rank ", r, " of ",
+                 all_ranks_.size(), " has none of the ", stage_.all,
+                 " layers; take fewer ranks, or give it a larger share");
+  }
+  void check_state() const {
+    for (const block::KvPlan& kv : state_.kv()) {
+      const std::size_t owner = all_ranks_.owner(stage_.all, kv.layer);
+      MICA_CHECK(kv.divided.all != 0 && all_ranks_.owner(stage_.all, kv.last_reader) == owner, unsupported,
+                 document().path(), ": layer ", kv.last_reader, " reads keys and values of layer ", kv.layer,
+                 ", which another rank has; let ranks divide rows, or give them other shares");
+    }
   }
 
   /// In the unit of the output matrix.
@@ -245,7 +286,10 @@ class Weights {
     }
   }
 
-  ranks::Division ranks_;
+  bool by_layers_;
+  ranks::Division all_ranks_;
+  ranks::Division ranks_;  // that divide rows
+  ranks::Part stage_;
   block::TensorBinder binder_;
   block::StatePlan state_;
   block::TensorRef token_embd_;

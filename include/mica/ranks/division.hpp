@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How rows are divided among ranks: consecutive units, as many as the share of a rank says. Every rank
-// computes the parts of all from the same shares.
+// How rows, or layers, are divided among ranks: consecutive units, as many as the share of a rank says. Every
+// rank computes the parts of all from the same shares.
 //
 //   units    | 0 1 2 | 3 4 | 5 6 7 |      of 8, for shares 3 : 2 : 3
 //   rank         0      1      2
@@ -11,10 +11,17 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace mica::ranks {
+
+/// What ranks divide.
+enum class Split : std::uint8_t {
+  rows,    ///< of each product: all ranks work on a token at once, and exchange four times in a layer
+  layers,  ///< consecutive ones: a rank passes the tokens on to the next, once in a step
+};
 
 /// Consecutive units, those of one rank.
 struct Part {
@@ -49,6 +56,19 @@ class Division {
                  ", allowed are positive numbers");
       ends_.push_back(sum += share);
     }
+  }
+
+  /// The same ranks, where `owner` has everything.
+  [[nodiscard]] Division all_to(std::size_t owner) const {
+    Division out = *this;
+    for (std::size_t r = 0; r < size(); ++r) out.ends_[r] = r < owner ? 0 : 1;
+    return out;
+  }
+  /// The rank that has a unit, of n.
+  [[nodiscard]] std::size_t owner(std::size_t n, std::size_t unit) const noexcept {
+    std::size_t rank = 0;
+    while (unit >= end(n, rank)) ++rank;
+    return rank;
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return ends_.size(); }  // ranks

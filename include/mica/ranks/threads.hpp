@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 
 #include <condition_variable>
 #include <cstddef>
@@ -32,6 +32,12 @@ class Threads {
                                 std::span<const std::size_t> ends) noexcept override {
       return threads_->exchange(rank_, all, ends);
     }
+    [[nodiscard]] bool send(std::size_t rank, std::span<const std::byte> bytes) noexcept override {
+      return threads_->send(rank_, rank, bytes);
+    }
+    [[nodiscard]] bool receive(std::size_t rank, std::span<std::byte> bytes) noexcept override {
+      return threads_->receive(rank, rank_, bytes);
+    }
     void leave() noexcept override { threads_->leave(); }
     [[nodiscard]] bool lost() const noexcept override {
       const std::lock_guard lock(threads_->mutex_);
@@ -43,7 +49,7 @@ class Threads {
     std::size_t rank_;
   };
 
-  explicit Threads(std::size_t size) : parts_(size) {}
+  explicit Threads(std::size_t size) : parts_(size), posts_(size * size) {}
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
@@ -60,6 +66,33 @@ class Threads {
   }
 
  private:
+  /// What a thread has for another one.
+  struct Post {
+    std::span<const std::byte> bytes;
+    bool there = false;
+  };
+
+  /// Until the other one has them.
+  [[nodiscard]] bool send(std::size_t from, std::size_t to, std::span<const std::byte> bytes) noexcept {
+    Post& post = posts_[from * parts_.size() + to];
+    std::unique_lock lock(mutex_);
+    if (left_) return false;
+    post = {bytes, true};
+    met_.notify_all();
+    met_.wait(lock, [&] { return left_ || !post.there; });
+    return !post.there;
+  }
+  [[nodiscard]] bool receive(std::size_t from, std::size_t to, std::span<std::byte> bytes) noexcept {
+    Post& post = posts_[from * parts_.size() + to];
+    std::unique_lock lock(mutex_);
+    met_.wait(lock, [&] { return left_ || post.there; });
+    if (!post.there || post.bytes.size() != bytes.size()) return false;
+    std::memcpy(bytes.data(), post.bytes.data(), bytes.size());
+    copied_ += bytes.size();
+    post.there = false;
+    met_.notify_all();
+    return true;
+  }
   [[nodiscard]] bool exchange(std::size_t rank, std::span<std::byte> all,
                               std::span<const std::size_t> ends) noexcept {
     parts_[rank] = all;
@@ -93,12 +126,13 @@ class Threads {
   mutable std::mutex mutex_;
   std::condition_variable met_;
   std::vector<std::span<std::byte>> parts_;  // by rank
+  std::vector<Post> posts_;                  // by sender, then receiver
   std::size_t waiting_ = 0;
   std::size_t turn_ = 0;
   std::size_t copied_ = 0;
   bool left_ = false;
 };
 static_assert(RankLink<Threads::Link>);
-static_assert(Ranks<ByRows<Threads::Link>>);
+static_assert(Ranks<Several<Threads::Link>>);
 
 }  // namespace mica::ranks

@@ -13,7 +13,7 @@
 #include "mica/gguf/span_reader.hpp"
 #include "mica/kv/snapshot_reader.hpp"
 #include "mica/kv/snapshot_writer.hpp"
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 #include "mica/runtime/any_model.hpp"
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #include "mica/budget/size.hpp"
 #include "mica/gguf/document.hpp"
 #include "mica/plan/plan.hpp"
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 #include "mica/sample/sampler_options.hpp"
 #include "mica_tools/fit/traffic.hpp"
 #include "mica_tools/fit/work.hpp"
@@ -124,7 +124,7 @@ class RankSolver {
   [[nodiscard]] Plan plan_of(const std::vector<double>& shares, std::size_t rank,
                              const RankMachine& machine) {
     Question question = out_.question;
-    question.choice.ranks = ranks::ByRows<ranks::AnyLink>(ranks::Division(shares, rank));
+    question.choice.ranks = ranks::Several<ranks::AnyLink>(ranks::Division(shares, rank));
     question.tokenizer_bytes = tokenizer_bytes_;
     Plan plan = planner_(document_, question, machine.memory_bytes);
     tokenizer_bytes_ = plan.accounts[budget::Account::tokenizer];

@@ -3,14 +3,14 @@
 // Ranks that mpirun started, one process each. Parts of a message go from each rank to each other one, and a
 // rank that is not heard of for a while counts as gone: its process died, was stopped, or its machine is off.
 //
-//   mpirun -n 4 program        World world;  ranks::ByRows<ranks::AnyLink> ranks(world);
+//   mpirun -n 4 program        World world;  ranks::Several<ranks::AnyLink> ranks(world);
 //
 // Needs an MPI library (MPI-3), and a start that lets the others go on when a process dies: mpirun
 // --enable-recovery with Open MPI, -disable-auto-cleanup with MPICH.
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/ranks/by_rows.hpp"
+#include "mica/ranks/several.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -142,6 +142,22 @@ class World final : public ranks::AnyLink {
     if (!met) lost_.store(true, std::memory_order_relaxed);
     return met;
   }
+  [[nodiscard]] bool send(std::size_t rank, std::span<const std::byte> bytes) noexcept override {
+    return pass([&](MPI_Request& request) {
+      costs_.sent_bytes += bytes.size();
+      ++costs_.sent_messages;
+      parts_.push_back({rank, bytes.size(), false});
+      return MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, static_cast<int>(rank),
+                       pass_tag, world_, &request);
+    });
+  }
+  [[nodiscard]] bool receive(std::size_t rank, std::span<std::byte> bytes) noexcept override {
+    return pass([&](MPI_Request& request) {
+      parts_.push_back({rank, bytes.size(), true});
+      return MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, static_cast<int>(rank),
+                       pass_tag, world_, &request);
+    });
+  }
   /// Once before an exchange().
   [[nodiscard]] bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept override {
     if (lost()) return false;
@@ -160,7 +176,8 @@ class World final : public ranks::AnyLink {
  private:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr int life_tag = 1, first_tag = 2, tags = 30'000;  // MPI allows 32,767 everywhere
+  static constexpr int life_tag = 1, pass_tag = 2, first_tag = 3,
+                       tags = 30'000;                 // MPI allows 32,767 everywhere
   static constexpr std::size_t first_polls = 16'384;  // of an exchange, with few looks at the clock
 
   struct Peer {
@@ -169,6 +186,18 @@ class World final : public ranks::AnyLink {
     char heard_byte = 0, told_byte = 0;
   };
 
+  /// One message, and waits for it.
+  template <class Post>
+  [[nodiscard]] bool pass(Post&& post) noexcept {
+    if (lost()) return false;
+    const std::lock_guard lock(mutex_);
+    MICA_ASSERT(requests_.empty());  // begin() comes before exchange()
+    const bool met = post(requests_.emplace_back(MPI_REQUEST_NULL)) == MPI_SUCCESS && wait();
+    requests_.clear();
+    parts_.clear();
+    if (!met) lost_.store(true, std::memory_order_relaxed);
+    return met;
+  }
   /// Posts all parts.
   [[nodiscard]] bool start(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
     const int tag = first_tag + static_cast<int>(turn_++ % tags);

@@ -33,6 +33,8 @@ class Exchange {
   Exchange(R ranks, const block::StepSizes& /*sizes*/, std::size_t /*widest*/, A /*allocator*/)
       : ranks_(std::move(ranks)) {}
   [[nodiscard]] const ranks::Division& division() const noexcept { return ranks_.division(); }
+  [[nodiscard]] const ranks::Division& row_division() const noexcept { return ranks_.division(); }
+  [[nodiscard]] static constexpr bool by_layers() noexcept { return false; }
   [[nodiscard]] static constexpr bool lost() noexcept { return false; }
   [[nodiscard]] static constexpr std::uint8_t largest(std::uint8_t own) noexcept { return own; }
   static constexpr void leave() noexcept {}
@@ -50,13 +52,19 @@ requires(!R::one) class Exchange<R, A> {
   /// widest: numbers of the widest rows. Raises ErrorCode::budget when the allocator refuses.
   Exchange(R ranks, const block::StepSizes& sizes, std::size_t widest, A allocator)
       : ranks_(std::move(ranks)),
-        batch_(ranks_.division().size() == 1 ? 0 : std::min(sizes.chunk, max_batch)),
+        row_division_(ranks_.split() == ranks::Split::rows ? ranks_.division() : ranks::Division()),
+        batch_(ranks_.division().size() == 1 ? 0
+               : row_division_.size() == 1   ? 1
+                                             : std::min(sizes.chunk, max_batch)),
         widest_(round_up(widest, kernel::activation_group)),
         ends_(ranks_.division().size()),
         staging_(take(message_bytes() + batch_ * widest_ / 16 * sizeof(std::int16_t),
                       allocator.book_as(budget::Account::activations))) {}
 
+  /// All ranks, and how they divide rows: where they divide layers, each has all rows of its own.
   [[nodiscard]] const ranks::Division& division() const noexcept { return ranks_.division(); }
+  [[nodiscard]] const ranks::Division& row_division() const noexcept { return row_division_; }
+  [[nodiscard]] bool by_layers() const noexcept { return row_division_.size() != ends_.size(); }
   /// Whether a rank was gone, or this one has left.
   [[nodiscard]] bool lost() const noexcept { return lost_; }
   /// This rank cannot go on: exchanges of all end.
@@ -75,11 +83,22 @@ requires(!R::one) class Exchange<R, A> {
     return static_cast<std::uint8_t>(*std::max_element(message.begin(), message.end()));
   }
 
-  /// A message of `count` equal units. Each rank has its part of the units, and gets the others.
-  [[nodiscard]] bool units(std::span<std::byte> message, std::size_t count) noexcept {
-    const std::size_t each = message.size() / count;
-    for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = division().part(count, r).end() * each;
+  /// A message of equal units, of which this rank has some; all get all.
+  [[nodiscard]] bool units(std::span<std::byte> message, const ranks::Part& own) noexcept {
+    const std::size_t each = message.size() / own.all;
+    const std::size_t owner = by_layers() ? who(own.count != 0) : 0;
+    for (std::size_t r = 0; r < ends_.size(); ++r)
+      ends_[r] = (by_layers() ? r < owner ? 0 : own.all : division().part(own.all, r).end()) * each;
     return exchange(message);
+  }
+  /// Bytes for the next rank, and those of the one before.
+  [[nodiscard]] bool pass_on(std::span<const std::byte> bytes) noexcept {
+    lost_ = lost_ || !ranks_.send(division().rank() + 1, bytes);
+    return !lost_;
+  }
+  [[nodiscard]] bool take_on(std::span<std::byte> bytes) noexcept {
+    lost_ = lost_ || !ranks_.receive(division().rank() - 1, bytes);
+    return !lost_;
   }
   /// A message that rank 0 has, and all get.
   [[nodiscard]] bool of_first(std::span<std::byte> message) noexcept {
@@ -89,11 +108,8 @@ requires(!R::one) class Exchange<R, A> {
 
   /// Columns of y in units of `unit`: each rank has computed those of its part, and gets the others.
   [[nodiscard]] bool columns(View y, std::size_t unit) noexcept {
-    if (ends_.size() == 1) return true;
-    if (y.rows() == 1) {
-      for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = part(y.cols(), unit, r).end() * sizeof(float);
-      return exchange({reinterpret_cast<std::byte*>(y.data()), y.cols() * sizeof(float)});
-    }
+    if (row_division_.size() == 1) return true;
+    if (y.rows() == 1) return one_row(y[0], unit);
     for (std::size_t done = 0; done < y.rows(); done += batch_) {
       if (!columns_of_batch(y.rows(done, std::min(batch_, y.rows() - done)), unit)) return false;
     }
@@ -104,9 +120,9 @@ requires(!R::one) class Exchange<R, A> {
   /// all get the others. Three quarters of one row are on their way while the rest is computed.
   template <class Compute>
   [[nodiscard]] bool outputs(View y, std::size_t unit, Compute&& compute) noexcept {
-    const std::size_t own = division().rank();
+    const std::size_t own = row_division_.rank();
     const ranks::Part mine = part(y.cols(), unit, own);
-    if (ends_.size() == 1 || y.rows() != 1 || unit == 1) {
+    if (row_division_.size() == 1 || y.rows() != 1 || unit == 1) {
       compute(std::size_t{0}, mine.count);
       return columns(y, unit);
     }
@@ -145,14 +161,14 @@ requires(!R::one) class Exchange<R, A> {
     return true;
   }
 
-  /// Numbers of a row in units of `unit`, of which each rank has its part: all get the `count` best, and the
+  /// Logits, numbers of a row in units of `unit`, of which each rank has its part, or the last one all: all get the `count` best, and the
   /// lowest float in place of the others of other ranks. Where a part has numbers that are not finite, one
   /// of them is among its best. All numbers are exchanged where that costs less.
   [[nodiscard]] bool best(std::span<float> row, std::size_t unit, std::size_t count) noexcept {
     const std::size_t size = ends_.size();
     if (size == 1) return true;
     if (count >= row.size() / 2 / size || size * count * sizeof(Candidate) > message_bytes())
-      return columns({row.data(), 1, row.size()}, unit);
+      return one_row(row, unit);
     for (std::size_t r = 0, end = 0; r < size; ++r)
       ends_[r] = end += std::min(count, part(row.size(), unit, r).count) * sizeof(Candidate);
     const auto candidates_of = [&](std::size_t r) {
@@ -177,7 +193,7 @@ requires(!R::one) class Exchange<R, A> {
   /// Rows of y, at most 64: that of item(i), of `items` in units, was computed by the rank that has the item.
   template <class Item>
   [[nodiscard]] bool rows(View y, std::size_t unit, std::size_t items, Item&& item) noexcept {
-    if (ends_.size() == 1) return true;
+    if (row_division_.size() == 1) return true;
     const std::size_t bytes = y.cols() * sizeof(float);
     MICA_ASSERT(y.rows() <= batch_);
     const auto each_row = [&](std::size_t rank, auto&& f) {
@@ -339,7 +355,20 @@ requires(!R::one) class Exchange<R, A> {
   }
   /// Columns of a rank, of `cols` in units.
   [[nodiscard]] ranks::Part part(std::size_t cols, std::size_t unit, std::size_t rank) const noexcept {
-    return ranks_.division().part(cols / unit, rank).times(unit);
+    if (by_layers()) return {0, rank + 1 == ends_.size() ? cols : 0, cols};
+    return row_division_.part(cols / unit, rank).times(unit);
+  }
+  /// The rank for which `here` is true.
+  [[nodiscard]] std::size_t who(bool here) noexcept {
+    return largest(here ? static_cast<std::uint8_t>(division().rank()) : std::uint8_t{0});
+  }
+  /// A row of which each rank has its part.
+  [[nodiscard]] bool one_row(std::span<float> y, std::size_t unit) noexcept {
+    for (std::size_t r = 0; r < ends_.size(); ++r) {
+      const ranks::Part columns = part(y.size(), unit, r);
+      ends_[r] = std::max(r == 0 ? 0 : ends_[r - 1], columns.end() * sizeof(float));
+    }
+    return exchange(std::as_writable_bytes(y));
   }
   [[nodiscard]] bool columns_of_batch(View y, std::size_t unit) noexcept {
     const std::size_t n = y.rows(), size = ends_.size();
@@ -366,6 +395,7 @@ requires(!R::one) class Exchange<R, A> {
   }
 
   R ranks_;
+  ranks::Division row_division_;
   std::size_t batch_;                    // rows of a message at most
   std::size_t widest_;                   // numbers of a row at most
   std::vector<std::size_t> ends_;        // of parts of a message, by rank

@@ -48,7 +48,7 @@ class SharedSnapshotWriter {
       const std::size_t each = all_.size() / own.all;
       MICA_ASSERT(own_.size() == own.count * each);
       if (!own_.empty()) std::memcpy(all_.data() + own.first * each, own_.data(), own_.size());
-      MICA_CHECK(exchange_.units(all_, own.all), failed, "a rank is gone, and its keys and values with it");
+      MICA_CHECK(exchange_.units(all_, own), failed, "a rank is gone, and its keys and values with it");
     }
     on_first([&] {
       out_.write(all_);

@@ -80,7 +80,7 @@ class Step {
   /// Embeddings of rows [first, last) into the residual stream. False: a rank is gone.
   [[nodiscard]] bool embed(std::size_t first, std::size_t last) noexcept {
     const block::TensorRef& all = weights_.token_embd();
-    const ranks::Part own = ranks::outputs(exchange_.division(), config_.n_vocab);
+    const ranks::Part own = ranks::outputs(exchange_.row_division(), config_.n_vocab);
     if (all.present()) {  // else mtp_input() has them
       matrix(all).visit([&](auto w) {
         for (std::size_t t = first; t < last; ++t) {
@@ -253,7 +253,7 @@ class Step {
     if constexpr (!Ranks::one) {
       if (quantized && Exchange::divides_codes(place, x.unit))
         return exchange_.template codes<Kernels>(executor_, x.own, x.unit, place);
-      const ranks::Part part = exchange_.division().own(x.all.cols() / x.unit).times(x.unit);
+      const ranks::Part part = exchange_.row_division().own(x.all.cols() / x.unit).times(x.unit);
       executor_.run(x.all.rows(), [&](std::size_t row, std::size_t) noexcept {
         std::copy(x.own[row].begin(), x.own[row].end(), x.all[row].data() + part.first);
       });
@@ -272,7 +272,7 @@ class Step {
     if constexpr (Ranks::one)
       return ranks::all_of(n);
     else
-      return ranks::outputs(exchange_.division(), n);
+      return ranks::outputs(exchange_.row_division(), n);
   }
   [[nodiscard]] View own_outputs(View y) const noexcept {
     const ranks::Part own = outputs(y.cols());

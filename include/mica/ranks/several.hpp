@@ -16,15 +16,18 @@
 
 namespace mica {
 
-/// What connects ranks. exchange() and leave() as Ranks has them, and begin() where a message can be on its way
-/// while the rank computes. One thread of each rank at a time.
+/// What connects ranks. exchange(), send(), receive() and leave() as Ranks has them, and begin() where a message
+/// can be on its way while the rank computes. One thread of each rank at a time.
 // clang-format off
 template <class L>
 concept RankLink = requires(L& link, const L& constant, std::span<std::byte> all,
-                            std::span<const std::size_t> ends) {
+                            std::span<const std::size_t> ends, std::size_t rank,
+                            std::span<const std::byte> bytes) {
   { constant.rank() } noexcept -> std::same_as<std::size_t>;
   { constant.size() } noexcept -> std::same_as<std::size_t>;
   { link.exchange(all, ends) } noexcept -> std::same_as<bool>;
+  { link.send(rank, bytes) } noexcept -> std::same_as<bool>;
+  { link.receive(rank, all) } noexcept -> std::same_as<bool>;
   { link.leave() } noexcept -> std::same_as<void>;
 };
 // clang-format on
@@ -54,6 +57,8 @@ class AnyLink {
   [[nodiscard]] virtual std::size_t size() const noexcept = 0;
   [[nodiscard]] virtual bool exchange(std::span<std::byte> all,
                                       std::span<const std::size_t> ends) noexcept = 0;
+  [[nodiscard]] virtual bool send(std::size_t rank, std::span<const std::byte> bytes) noexcept = 0;
+  [[nodiscard]] virtual bool receive(std::size_t rank, std::span<std::byte> bytes) noexcept = 0;
   virtual void leave() noexcept = 0;
   [[nodiscard]] virtual bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
     return exchange(all, ends);
@@ -67,22 +72,24 @@ class AnyLink {
 };
 static_assert(RankLink<AnyLink>);
 
-/// The rows of each product are divided among the ranks of a link.
+/// The ranks of a link, among which the rows of each product are divided, or the layers.
 template <RankLink L>
-class ByRows {
+class Several {
  public:
   /// One rank.
-  ByRows() = default;
+  Several() = default;
   /// Equal shares, or those that are given, one for each rank. The link outlives this. Raises
   /// ErrorCode::usage.
-  explicit ByRows(L& link, std::vector<double> shares = {})
-      : link_(&link), division_(checked(link, std::move(shares)), link.rank()) {}
+  explicit Several(L& link, std::vector<double> shares = {}, Split split = Split::rows)
+      : link_(&link), division_(checked(link, std::move(shares)), link.rank()), split_(split) {}
   /// Of a plan, which exchanges nothing.
-  explicit ByRows(Division division) : division_(std::move(division)) {}
+  explicit Several(Division division, Split split = Split::rows)
+      : division_(std::move(division)), split_(split) {}
 
   // Required by Ranks
   static constexpr bool one = false;
   [[nodiscard]] const Division& division() const noexcept { return division_; }
+  [[nodiscard]] Split split() const noexcept { return split_; }
   [[nodiscard]] bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
     if constexpr (requires { link_->begin(all, ends); }) {
       return link_ == nullptr || link_->begin(all, ends);
@@ -92,6 +99,12 @@ class ByRows {
   }
   [[nodiscard]] bool exchange(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
     return link_ == nullptr || link_->exchange(all, ends);
+  }
+  [[nodiscard]] bool send(std::size_t rank, std::span<const std::byte> bytes) noexcept {
+    return link_ == nullptr || link_->send(rank, bytes);
+  }
+  [[nodiscard]] bool receive(std::size_t rank, std::span<std::byte> bytes) noexcept {
+    return link_ == nullptr || link_->receive(rank, bytes);
   }
   void leave() noexcept {
     if (link_ != nullptr) link_->leave();
@@ -107,6 +120,7 @@ class ByRows {
 
   L* link_ = nullptr;
   Division division_;
+  Split split_ = Split::rows;
 };
 
 }  // namespace ranks
