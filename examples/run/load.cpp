@@ -46,7 +46,7 @@ void make_it_fit_beside_draft(const AnswerVerb& verb, const gguf::Document& docu
 }
 
 Model load(const RunningVerb& verb, gguf::Document document, OpenOptions open) {
-  if (verb.link) refuse_different_ranks(*verb.link, document, open, verb.rank_shares);
+  if (verb.link) refuse_different_ranks(*verb.link, document, open, verb.rank_shares, verb.rank_split);
   LoadingLine line(verb, document);
   open.progress = line.report();
   try {

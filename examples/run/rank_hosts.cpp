@@ -174,10 +174,11 @@ std::string ranks_text(const RankHosts& hosts, const plan::RanksPlan& plan, cons
                " each, at the rates of this file\n");
   const std::string shares = shares_text(plan);
   if (plan.ranks.size() > 1)
-    text += join("start     mpirun -n ", plan.ranks.size(),
-                 " --hostfile HOSTS --bind-to none --enable-recovery mica run ", escaped(model_path),
-                 shares.empty() ? "" : " --rank-shares ", shares,
-                 plan.question.choice.weights == paging::Choice::streamed ? " --weights streamed" : "", "\n");
+    text +=
+        join("start     mpirun -n ", plan.ranks.size(),
+             " --hostfile HOSTS --bind-to none --enable-recovery mica run ", escaped(model_path),
+             plan.by_layers() ? " --rank-split layers" : "", shares.empty() ? "" : " --rank-shares ", shares,
+             plan.question.choice.weights == paging::Choice::streamed ? " --weights streamed" : "", "\n");
   return text;
 }
 

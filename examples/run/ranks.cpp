@@ -109,7 +109,7 @@ std::vector<double> parse_shares(const std::string& text, const std::string& whe
 }
 
 void refuse_different_ranks(ranks::AnyLink& link, const gguf::Document& document, const OpenOptions& open,
-                            const std::vector<double>& shares) {
+                            const std::vector<double>& shares, ranks::Split split) {
   std::string division;
   for (const double share : shares) division += join(share, ",");
   const std::array facts = {
@@ -125,6 +125,7 @@ void refuse_different_ranks(ranks::AnyLink& link, const gguf::Document& document
                                    open.choice.evict.decay()))},
       Fact{"--kernels", open.choice.fast8 ? 1U : 0U},
       Fact{"--rank-shares", hash_of(division)},
+      Fact{"--rank-split", static_cast<std::uint64_t>(split)},
   };
   for (const Fact& fact : facts) {
     std::vector<std::uint64_t> all(link.size());

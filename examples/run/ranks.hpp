@@ -29,7 +29,7 @@ inline constexpr std::uint64_t mpi_bytes = std::uint64_t{8} << 20;
 /// Raises ErrorCode::usage on all ranks, naming one that runs another program, another model, or with other
 /// options than rank 0.
 void refuse_different_ranks(ranks::AnyLink& link, const gguf::Document& document, const OpenOptions& open,
-                            const std::vector<double>& shares);
+                            const std::vector<double>& shares, ranks::Split split);
 
 /// What rank 0 says to the others: that something begins again, or is over. True: it begins; false also where
 /// a rank is gone.

@@ -85,6 +85,12 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
   flags.at_end([this](std::vector<std::string>& notes) { settle_memory(notes); });
 }
 
+void add_rank_split(Flags& flags, ranks::Split& split) {
+  flags.choice("--rank-split", split, {{"rows", ranks::Split::rows}, {"layers", ranks::Split::layers}},
+               "rows", "NAME",
+               "what several ranks divide: rows of every layer, or layers, for slow networks");
+}
+
 void RunningOptions::add_ranks(Flags& flags) {
   flags.group("Model");
   flags.checked(
@@ -94,6 +100,7 @@ void RunningOptions::add_ranks(Flags& flags) {
       [](const std::string& text, const std::string& where) {
         static_cast<void>(parse_shares(text, where));
       });
+  add_rank_split(flags, rank_split);
   flags.at_end([this](std::vector<std::string>&) {
     if (!rank_shares_text.empty()) rank_shares = parse_shares(rank_shares_text, "--rank-shares");
   });
@@ -153,7 +160,8 @@ OpenOptions open_options(const RunningOptions& options) {
   open.memory_bytes = options.memory_bytes;
   open.limits = options.limits;
   if (options.link != nullptr) {
-    open.choice.ranks = ranks::Several<ranks::AnyLink>(*options.link, options.rank_shares);
+    open.choice.ranks =
+        ranks::Several<ranks::AnyLink>(*options.link, options.rank_shares, options.rank_split);
     if (options.link->rank() == 0) open.leads = options.link.get();
     if (open.memory_bytes) *open.memory_bytes -= std::min(*open.memory_bytes, mpi_bytes);
     open.limits = options.limits.without(mpi_bytes);

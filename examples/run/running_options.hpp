@@ -31,7 +31,8 @@ struct RunningOptions {
   bool storage_given = false, eviction_given = false;
   bool degrade = false;  // choices that change numbers may be made to fit
   std::string rank_shares_text;
-  std::vector<double> rank_shares;            // empty: equal ones
+  std::vector<double> rank_shares;  // empty: equal ones
+  ranks::Split rank_split = ranks::Split::rows;
   std::shared_ptr<ranks::AnyLink> link = {};  // to the other processes of mpirun; null: this one is alone
 
   budget::MemoryLimits limits;                // when the program began
@@ -58,6 +59,9 @@ class RunningVerb : public Verb, public RunningOptions {
   /// Whether this process repeats what rank 0 does.
   [[nodiscard]] bool follows() const noexcept { return link != nullptr && link->rank() != 0; }
 };
+
+/// --rank-split
+void add_rank_split(Flags& flags, ranks::Split& split);
 
 /// -t: 0 is as many as affinity and the CPU quota allow.
 void add_threads(Flags& flags, std::size_t& threads, std::string group);

@@ -73,6 +73,33 @@ TEST_CASE("a machine that reads faster has more, as far as its memory holds it")
   CHECK(small.seconds() > fast.seconds());
 }
 
+TEST_CASE("machines that divide layers work one after the other, and exchange little") {
+  Fixture f;
+  const RanksPlan rows = f.plan(equal_machines(4, 4 * gib));
+  f.question.choice.ranks = ranks::Several<ranks::AnyLink>(ranks::Division(), ranks::Split::layers);
+  const RanksPlan layers = f.plan(equal_machines(4, 4 * gib));
+  CHECK(layers.traffic.exchanges == 4);  // three times to the next one, and logits
+  CHECK(layers.traffic.bytes == 3 * 4096 * 4 + 2 * 40 * 4);
+  double work = 0;
+  for (const plan::RankPlan& rank : layers.ranks) {
+    CHECK(rank.share == doctest::Approx(0.25));
+    CHECK(rank.plan.peak_bytes <= 4 * gib);
+    work += rank.seconds;
+  }
+  CHECK(layers.seconds() == doctest::Approx(work + layers.traffic.bytes / 125e6 + 4 * 100e-6));
+  CHECK(layers.seconds() > 2 * rows.seconds());
+  std::vector<RankMachine> machines = equal_machines(2, 8 * gib);
+  machines[1].memory_bytes = 2 * gib;
+  const RanksPlan uneven = f.plan(machines);
+  CHECK(uneven.ranks[1].plan.peak_bytes <= 2 * gib);
+  CHECK(uneven.ranks[1].plan.peak_bytes > 3 * gib / 2);
+  const auto slow = [&](ranks::Split split) {
+    f.question.choice.ranks = ranks::Several<ranks::AnyLink>(ranks::Division(), split);
+    return f.plan(equal_machines(2, 4 * gib), {12.5e6, 1e-3}).seconds();
+  };
+  CHECK(slow(ranks::Split::layers) < slow(ranks::Split::rows));  // 100 Mbit/s
+}
+
 TEST_CASE("what the memory of all machines does not hold is refused, or streamed from disks") {
   Fixture f;
   std::vector<RankMachine> machines = equal_machines(3, gib);

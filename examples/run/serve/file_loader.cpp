@@ -116,7 +116,7 @@ Model FileLoader::open(const serve::ModelCard& card, const std::shared_ptr<budge
   open.log = log_to_stderr(verb_);
   note(verb_, join("mica: loading ", card.id, ", ", card.path));
   gguf::Document document = gguf::open(card.path);
-  if (verb_.link) refuse_different_ranks(*verb_.link, document, open, verb_.rank_shares);
+  if (verb_.link) refuse_different_ranks(*verb_.link, document, open, verb_.rank_shares, verb_.rank_split);
   return Model(std::move(document), open);
 }
 

@@ -43,7 +43,7 @@ class PlanVerb final : public RunningVerb {
   bool solve = false;
   std::string svg;  // a file, empty
   bool probe = false;
-  std::string ranks;  // a file, empty
+  std::string ranks_file;  // empty: one machine
 
  private:
   void declare(Flags& flags) override {
@@ -56,8 +56,9 @@ class PlanVerb final : public RunningVerb {
     flags.number("-np,--parallel", parallel, {1, 1024}, "sequences at once, each with a context of its own");
     flags.toggle("--solve", solve, "all solutions within --memory, each with its longest context");
     flags.text("--svg", svg, "FILE", "draw the planned peak against the context");
-    flags.text("--ranks", ranks, "FILE",
+    flags.text("--ranks", ranks_file, "FILE",
                "one plan for several machines, which this file describes: share, peak and time of each");
+    add_rank_split(flags, rank_split);
     flags.toggle("--probe", probe,
                  "measure the disk for a second: the steps per second when weights are streamed");
   }
@@ -237,10 +238,11 @@ std::string fallback_json(const std::optional<plan::Fallback>& fallback, const p
 int plan_for_ranks(const PlanVerb& verb, const gguf::Document& document, plan::Question question) {
   MICA_CHECK(!verb.solve && !verb.probe && verb.svg.empty() && verb.memory.empty(), usage,
              "--ranks has a budget for each machine; leave out --memory, --solve, --probe and --svg");
-  const RankHosts hosts = parse_rank_hosts(verb.ranks, read_text(verb.ranks));
+  const RankHosts hosts = parse_rank_hosts(verb.ranks_file, read_text(verb.ranks_file));
   if (question.model.n_ctx == 0)
     question.model.n_ctx =
         std::min(arch::AnyOf<arch::All>::config(document).n_ctx_train, plan::comfortable_tokens);
+  question.choice.ranks = ranks::Several<ranks::AnyLink>(ranks::Division(), verb.rank_split);
   const std::uint64_t beside = hosts.machines.size() == 1 ? 0 : mpi_bytes;
   const auto planner = [&](const gguf::Document& d, plan::Question q, std::uint64_t budget) {
     plan::Plan plan = plan_within(d, std::move(q), budget - std::min(budget, beside));
@@ -263,7 +265,7 @@ int PlanVerb::run() {
   const arch::Config model = arch::AnyOf<arch::All>::config(document);
   if (model.encodes) open = embedding_options(std::move(open), model);  // as mica embed opens it
   const plan::Question question = question_of(open);
-  if (!ranks.empty()) return plan_for_ranks(*this, document, question);
+  if (!ranks_file.empty()) return plan_for_ranks(*this, document, question);
   const std::uint64_t budget = open.memory_bytes ? *open.memory_bytes : budget_of(document, open);
   const plan::Plan plan = plan_within(document, question, budget);
   note_long_context(*this, plan.n_ctx, plan.config);

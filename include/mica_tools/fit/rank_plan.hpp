@@ -4,7 +4,8 @@
 // none more than its memory; and the time that a token takes, with the network.
 //
 //   share of a machine   in proportion to the bytes that it reads in a second, within its memory
-//   time of a token      that of the slowest machine + bytes on the wire + exchanges * latency
+//   time of a token      that of the slowest machine, or of all where they divide layers
+//                        + bytes on the wire + exchanges * latency
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,16 +58,21 @@ struct RanksPlan {
   double wire_seconds = 0;     // of a token: the bytes of the rank that sends or receives most
   double latency_seconds = 0;  // of a token
 
-  /// Bytes that a rank sends, or receives, for a token: the larger number.
+  [[nodiscard]] bool by_layers() const noexcept {
+    return question.choice.ranks.split() == ranks::Split::layers;
+  }
+  /// Bytes that a rank sends, or receives, for a token: the larger number; about that where they divide layers.
   [[nodiscard]] double bytes_of(std::size_t rank) const noexcept {
+    if (by_layers()) return traffic.bytes / traffic.exchanges;
     const double share = ranks[rank].share, others = static_cast<double>(ranks.size() - 1);
     return traffic.bytes * (ranks.size() == 1 ? 0 : std::max(share * others, 1 - share));
   }
   /// Of a token.
   [[nodiscard]] double seconds() const noexcept {
-    double slowest = 0;
-    for (const RankPlan& rank : ranks) slowest = std::max(slowest, rank.seconds);
-    return slowest + wire_seconds + latency_seconds;
+    double work = 0;
+    for (const RankPlan& rank : ranks)
+      work = by_layers() ? work + rank.seconds : std::max(work, rank.seconds);
+    return work + wire_seconds + latency_seconds;
   }
 };
 
@@ -110,7 +117,9 @@ class RankSolver {
   /// The largest share that the memory of a machine holds.
   [[nodiscard]] double most_of(const RankMachine& machine) {
     const auto fits = [&](double share) {
-      const std::vector<double> shares = share < 1 ? std::vector{share, 1 - share} : std::vector{1.0};
+      if (share * least_units_ < 1) return true;  // not one layer
+      const bool all = (1 - share) * least_units_ < 1;
+      const std::vector<double> shares = all ? std::vector{1.0} : std::vector{share, 1 - share};
       return plan_of(shares, 0, machine).peak_bytes <= machine.memory_bytes;
     };
     if (fits(1)) return 1;
@@ -124,10 +133,12 @@ class RankSolver {
   [[nodiscard]] Plan plan_of(const std::vector<double>& shares, std::size_t rank,
                              const RankMachine& machine) {
     Question question = out_.question;
-    question.choice.ranks = ranks::Several<ranks::AnyLink>(ranks::Division(shares, rank));
+    question.choice.ranks =
+        ranks::Several<ranks::AnyLink>(ranks::Division(shares, rank), question.choice.ranks.split());
     question.tokenizer_bytes = tokenizer_bytes_;
     Plan plan = planner_(document_, question, machine.memory_bytes);
     tokenizer_bytes_ = plan.accounts[budget::Account::tokenizer];
+    if (out_.by_layers()) least_units_ = static_cast<double>(plan.config.layers.size());
     return plan;
   }
   /// By speed, where memory allows it; what it does not allow goes to the others. Raises ErrorCode::budget.
@@ -177,7 +188,8 @@ class RankSolver {
     for (const auto& [id, weights] : work.weights)
       quantized = quantized || (detail::is_integer(id) && weights.decode_macs > 0);
     const auto best = static_cast<std::size_t>(sample::SamplerOptions().top_k);
-    out_.traffic = traffic_of(plan.config, quantized, {best, machines_.size()});
+    out_.traffic = out_.by_layers() ? traffic_of_layers(plan.config, machines_.size(), best)
+                                    : traffic_of(plan.config, quantized, {best, machines_.size()});
     out_.latency_seconds = machines_.size() == 1 ? 0 : out_.traffic.exchanges * network_.latency;
   }
   void add_times() {
@@ -197,6 +209,7 @@ class RankSolver {
       if (streamed > 0) rank.seconds = std::max(rank.seconds, streamed / machines_[r].disk_bytes);
       out_.wire_seconds = std::max(out_.wire_seconds, out_.bytes_of(r) / network_.bytes);
     }
+    if (out_.by_layers()) out_.wire_seconds = machines_.size() == 1 ? 0 : out_.traffic.bytes / network_.bytes;
   }
 
   const gguf::Document& document_;
@@ -204,16 +217,18 @@ class RankSolver {
   const Network& network_;
   const RankPlanner& planner_;
   RanksPlan out_;
-  double decode_bytes_ = 0;    // that a token reads on all ranks together
-  std::vector<double> most_;   // the largest share of each
-  std::vector<double> rates_;  // at which each works on its share
+  double least_units_ = std::numeric_limits<double>::infinity();  // layers, where these are divided
+  double decode_bytes_ = 0;                                       // that a token reads on all ranks together
+  std::vector<double> most_;                                      // the largest share of each
+  std::vector<double> rates_;                                     // at which each works on its share
   std::optional<std::uint64_t> tokenizer_bytes_;
 };
 
 }  // namespace detail
 
 /// The plan of a question on machines, at least one. Raises ErrorCode::budget where their memory does not hold
-/// the model, usage where weights are streamed and a disk is not described, and what the planner raises. Cost:
+/// the model, usage where weights are streamed and a disk is not described, and what the planner raises.
+/// question.choice.ranks says by split() what they divide. Cost:
 /// some twenty dry runs for each machine.
 [[nodiscard]] inline RanksPlan plan_ranks(gguf::DocumentRef document, const Question& question,
                                           const std::vector<RankMachine>& machines, const Network& network,

@@ -88,7 +88,7 @@ class TrafficCount {
 /// Of the logits of a token the sampler looks at the best `best`; 0: at all.
 struct LogitsLookedAt {
   std::size_t best = 0;
-  std::size_t ranks = 1;
+  std::size_t ranks = 1;  // that have some of them
 
   /// Floats that are exchanged: each rank sends its best ones with their columns, where that is less than all.
   [[nodiscard]] std::size_t floats(std::size_t n_vocab) const noexcept {
@@ -105,6 +105,13 @@ struct LogitsLookedAt {
   detail::for_each_block(config, count);
   count.floats(logits.floats(config.n_vocab));
   return count.traffic();
+}
+
+/// The same of ranks that divide layers: each passes the token on to the next, and the last one has the logits.
+[[nodiscard]] inline Traffic traffic_of_layers(const arch::Config& config, std::size_t ranks,
+                                               std::size_t best = 0) {
+  const std::size_t numbers = (ranks - 1) * config.width + LogitsLookedAt{best, 1}.floats(config.n_vocab);
+  return {static_cast<double>(numbers * sizeof(float)), static_cast<double>(ranks)};
 }
 
 }  // namespace mica::plan
