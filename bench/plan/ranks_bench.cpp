@@ -21,8 +21,11 @@ int main(int argc, char** argv) {
   struct Link {
     const char* name;
     plan::Network network;
+    ranks::Split split = ranks::Split::rows;
   };
-  const Link links[] = {{"1 Gbit/s, 100 us", {125e6, 100e-6}},
+  const Link links[] = {{"layers; 100 Mbit/s, 1 ms", {12.5e6, 1e-3}, ranks::Split::layers},
+                        {"100 Mbit/s, 1 ms", {12.5e6, 1e-3}},
+                        {"1 Gbit/s, 100 us", {125e6, 100e-6}},
                         {"10 Gbit/s, 30 us", {1.25e9, 30e-6}},
                         {"100 Gbit/s, 5 us", {12.5e9, 5e-6}}};
   constexpr std::size_t counts[] = {1, 2, 4, 8, 16};
@@ -36,6 +39,7 @@ int main(int argc, char** argv) {
     plan::Question question;
     question.model = {.n_ctx = 4096, .log = {}};
     for (const Link& link : links) {
+      question.choice.ranks = ranks::Several<ranks::AnyLink>(ranks::Division(), link.split);
       std::string row;
       std::uint64_t weights = 0;
       for (const std::size_t n : counts) {

@@ -96,6 +96,40 @@ TEST_CASE("a text is the same on one, two, three and five ranks, and stands on s
   CHECK(streamed.out == alone.out);
 }
 
+TEST_CASE("ranks that divide layers write the same text, also of a prompt in many parts") {
+  const std::string start = mpirun();
+  if (start.empty()) return;
+  std::string prompt = "The old king";
+  for (int i = 0; i < 20; ++i) prompt += " went to the sea, and the sea was wide and blue";
+  const TemporaryFolder folder;
+  const auto words = [&](const std::string& session) {
+    return Words{"complete", fairy,    "-p",  prompt,      "-n",
+                 "30",       "--temp", "0.7", "-s",        "7",
+                 "-q",       "-b",     "16",  "--session", folder.path(session)};
+  };
+  const Ran alone = mica(words("1"));
+  REQUIRE(alone.code == 0);
+  for (const int n : {2, 3}) {
+    CAPTURE(n);
+    const std::string session = std::to_string(n);
+    const Ran ran = OnRanks(start, n, words(session) + Words{"--rank-split", "layers"}).run();
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK(ran.out == alone.out);
+    CHECK(contents(folder.path(session)) == contents(folder.path("1")));
+  }
+  const Words penalised{"complete", fairy, "The old king",     "-n", "20", "-s",
+                        "7",        "-q",  "--repeat-penalty", "1.2"};
+  const Ran all = OnRanks(start, 2, penalised + Words{"--rank-split", "layers"}).run();
+  CHECK_MESSAGE(all.code == 0, all.err);
+  CHECK(all.out == mica(penalised).out);
+  const Ran many = OnRanks(start, 5,
+                           Words{"complete", fairy, "The", "-n", "3", "-q", "--rank-split", "layers",
+                                 "--rank-shares", "1000,1,1,1,1"})
+                       .run();
+  CHECK(many.code != 0);
+  CHECK(has(many.err, "layers; take fewer ranks, or give it a larger share"));
+}
+
 TEST_CASE("a chat on two ranks reads its lines on rank 0") {
   const std::string start = mpirun();
   if (start.empty()) return;
