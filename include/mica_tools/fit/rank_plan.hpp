@@ -22,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -117,8 +116,8 @@ class RankSolver {
   /// The largest share that the memory of a machine holds.
   [[nodiscard]] double most_of(const RankMachine& machine) {
     const auto fits = [&](double share) {
-      if (share * least_units_ < 1) return true;  // not one layer
-      const bool all = (1 - share) * least_units_ < 1;
+      if (layers_ != 0 && share * layers_ < 1) return true;  // not one layer
+      const bool all = share == 1 || (layers_ != 0 && (1 - share) * layers_ < 1);
       const std::vector<double> shares = all ? std::vector{1.0} : std::vector{share, 1 - share};
       return plan_of(shares, 0, machine).peak_bytes <= machine.memory_bytes;
     };
@@ -138,7 +137,7 @@ class RankSolver {
     question.tokenizer_bytes = tokenizer_bytes_;
     Plan plan = planner_(document_, question, machine.memory_bytes);
     tokenizer_bytes_ = plan.accounts[budget::Account::tokenizer];
-    if (out_.by_layers()) least_units_ = static_cast<double>(plan.config.layers.size());
+    if (out_.by_layers()) layers_ = static_cast<double>(plan.config.layers.size());
     return plan;
   }
   /// By speed, where memory allows it; what it does not allow goes to the others. Raises ErrorCode::budget.
@@ -217,8 +216,8 @@ class RankSolver {
   const Network& network_;
   const RankPlanner& planner_;
   RanksPlan out_;
-  double least_units_ = std::numeric_limits<double>::infinity();  // layers, where these are divided
-  double decode_bytes_ = 0;                                       // that a token reads on all ranks together
+  double layers_ = 0;          // of the model, where these are divided
+  double decode_bytes_ = 0;    // that a token reads on all ranks together
   std::vector<double> most_;                                      // the largest share of each
   std::vector<double> rates_;                                     // at which each works on its share
   std::optional<std::uint64_t> tokenizer_bytes_;
