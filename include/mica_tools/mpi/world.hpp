@@ -5,8 +5,8 @@
 //
 //   mpirun -n 4 program        World world;  ranks::Several<ranks::AnyLink> ranks(world);
 //
-// Needs an MPI library (MPI-3), and a start that lets the others go on when a process dies: mpirun
-// --enable-recovery with Open MPI, -disable-auto-cleanup with MPICH.
+// Needs an MPI library (MPI-3). The others go on when a process dies where mpirun lets them: that of Open MPI with
+// --enable-recovery; that of MPICH 4.0 ends them.
 #pragma once
 
 #include "mica/base/assert.hpp"
