@@ -4,10 +4,10 @@
 
   bench/machines.py --model llama-8b.gguf --ranks 2 --rate 1gbit --delay 100us --memory 4GiB
 
-Needs root, iproute2, Open MPI, and a C++ compiler. A bridge of the kernel connects the namespaces; with --rate or
---delay it is a switch of our own (wire.cpp), whose links have that rate and that latency, as a kernel without
-netem cannot delay. Each run writes the text of one process, which is checked first. Reported: tokens a second,
-bytes and messages that rank 0 sent for a token, the time in exchanges, and the peak of each rank beside its plan.
+Needs root, iproute2, Open MPI, and a C++ compiler. A bridge of the kernel connects the namespaces; with --rate
+or --delay it is a switch of our own (wire.cpp), whose links have that rate and that latency: not every kernel
+has netem. Each run writes the text of one process, which is checked first. Reported: tokens a second, bytes and
+messages that rank 0 sent for a token, the time in exchanges, and the peak of each rank beside its plan.
 """
 import argparse
 import contextlib
@@ -37,7 +37,6 @@ peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 open(f"{folder}/peak-{rank}", "w").write(str(peak))
 os._exit(code)
 """
-
 
 RATES = {"gbit": 1e9, "mbit": 1e6}  # bits a second
 DELAYS = {"us": 1, "ms": 1000}  # microseconds
@@ -72,7 +71,8 @@ class Machines:
             names = [f"mica{i}" for i in range(self.count)]
             self.wire = subprocess.Popen(
                 (binary, str(number_of(self.rate, RATES)), str(number_of(self.delay, DELAYS)), *names),
-                stdout=subprocess.PIPE, text=True)
+                stdout=subprocess.PIPE,
+                text=True)
             if self.wire.stdout.readline() != "ready\n":
                 sys.exit("the switch did not start")
             return
@@ -104,7 +104,7 @@ class Machines:
             if pathlib.Path(f"/run/netns/mica{i}").exists():
                 subprocess.run(("ip", "netns", "del", f"mica{i}"), check=False)
             if pathlib.Path(f"/sys/class/net/micav{i}").exists():
-                subprocess.run(("ip", "link", "del", f"micav{i}"), check=False)
+                subprocess.run(("ip", "link", "del", f"micav{i}"), check=False, stderr=subprocess.DEVNULL)
         if pathlib.Path(f"/sys/class/net/{BRIDGE}").exists():
             subprocess.run(("ip", "link", "del", BRIDGE), check=False)
 
@@ -196,6 +196,7 @@ def main():
     for tool in ("ip", "mpirun"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} is needed: iproute2 and openmpi-bin")
+    plan = planned(args)
     alone = words_of(argparse.Namespace(**{**vars(args), "flags": []}), args.tokens)
     expected = run(alone + ["-t", str(max(args.alone, 1))])
     with contextlib.ExitStack() as stack:
@@ -218,7 +219,6 @@ def main():
             last = answer["stats"]["answer"]
             if args.alone:
                 one.append(run(alone + ["-t", str(args.alone)])["timings"]["predicted_per_second"])
-        plan = planned(args)
     tokens = max(args.tokens - 1, 1)
     result = {
         "model": pathlib.Path(args.model).name,
