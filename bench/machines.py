@@ -41,6 +41,24 @@ os._exit(code)
 RATES = {"gbit": 1e9, "mbit": 1e6}  # bits a second
 DELAYS = {"us": 1, "ms": 1000}  # microseconds
 
+# Half a round trip of a small message, in microseconds: of 400 the median.
+PING = """import socket, statistics, sys, time
+there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if sys.argv[1] == "echo":
+    there.bind((sys.argv[2], 7077))
+    print("ready", flush=True)
+    for _ in range(400):
+        there.sendto(*there.recvfrom(64))
+else:
+    times = []
+    for _ in range(400):
+        begin = time.perf_counter()
+        there.sendto(b"x" * 32, (sys.argv[2], 7077))
+        there.recvfrom(64)
+        times.append(time.perf_counter() - begin)
+    print(statistics.median(times) / 2 * 1e6)
+"""
+
 
 def call(*words):
     subprocess.run(words, check=True)
@@ -61,20 +79,46 @@ class Machines:
 
     def __init__(self, count, rate, delay, folder):
         self.count, self.rate, self.delay, self.folder = count, rate, delay, folder
+        self.wire, self.latency = None, 0.0
+
+    def start_wire(self, latency):
+        """A switch of our own, with eth0 in each namespace."""
+        binary = self.folder / "wire"
+        if not binary.exists():
+            call(os.environ.get("CXX", "c++"), "-std=c++20", "-O2", str(HERE / "wire.cpp"), "-o", str(binary))
+        names = [f"mica{i}" for i in range(self.count)]
+        words = (str(binary), str(number_of(self.rate, RATES)), str(latency), *names)
+        self.wire = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        if self.wire.stdout.readline() != "ready\n":
+            sys.exit("the switch did not start")
+
+    def stop_wire(self):
+        if self.wire:
+            self.wire.terminate()
+            self.wire.wait()
         self.wire = None
+
+    def half_trip(self, listener):
+        """To a namespace from namespace 0, without what the two processes and the kernel take by themselves."""
+
+        def measure(inside, address):
+            at = ("ip", "netns", "exec", f"mica{inside}", sys.executable, "-c", PING, "echo", address)
+            echo = subprocess.Popen(at, stdout=subprocess.PIPE, text=True)
+            echo.stdout.readline()
+            done = subprocess.run(
+                ("ip", "netns", "exec", "mica0", sys.executable, "-c", PING, "ask", address),
+                capture_output=True,
+                text=True,
+                check=True)
+            echo.wait()
+            return float(done.stdout)
+
+        return measure(listener, ADDRESS.format(listener + 1)) - measure(0, "127.0.0.1")
 
     def connect(self):
         """A device eth0 in each namespace."""
         if self.rate or self.delay:
-            binary = str(self.folder / "wire")
-            call(os.environ.get("CXX", "c++"), "-std=c++20", "-O2", str(HERE / "wire.cpp"), "-o", binary)
-            names = [f"mica{i}" for i in range(self.count)]
-            self.wire = subprocess.Popen(
-                (binary, str(number_of(self.rate, RATES)), str(number_of(self.delay, DELAYS)), *names),
-                stdout=subprocess.PIPE,
-                text=True)
-            if self.wire.stdout.readline() != "ready\n":
-                sys.exit("the switch did not start")
+            self.start_wire(0)
             return
         call("ip", "link", "add", BRIDGE, "type", "bridge")
         call("ip", "link", "set", BRIDGE, "up")
@@ -89,17 +133,24 @@ class Machines:
         for i in range(self.count):
             call("ip", "netns", "add", f"mica{i}")
         self.connect()
+        self.set_addresses()
+        if self.wire and self.count > 1:  # its own time is a part of the latency
+            own = self.half_trip(1)
+            self.stop_wire()
+            self.start_wire(max(0.0, number_of(self.delay, DELAYS) - own))
+            self.set_addresses()
+            self.latency = self.half_trip(1)
+        return self
+
+    def set_addresses(self):
         for i in range(self.count):
             inside = ("ip", "netns", "exec", f"mica{i}")
             call(*inside, "ip", "addr", "add", ADDRESS.format(i + 1) + "/24", "dev", "eth0")
             call(*inside, "ip", "link", "set", "eth0", "up")
             call(*inside, "ip", "link", "set", "lo", "up")
-        return self
 
     def __exit__(self, *_):
-        if self.wire:
-            self.wire.terminate()
-            self.wire.wait()
+        self.stop_wire()
         for i in range(64):
             if pathlib.Path(f"/run/netns/mica{i}").exists():
                 subprocess.run(("ip", "netns", "del", f"mica{i}"), check=False)
@@ -133,6 +184,7 @@ def run_on(args, machines, folder, tokens):
     (folder / "rank.py").write_text(RANK)
     hosts = ",".join(ADDRESS.format(i + 1) for i in range(machines.count))
     own = words_of(args, tokens) + ["-t", str(args.threads)]
+    own += ["--rank-split", args.split]
     if args.shares:
         own += ["--rank-shares", args.shares]
     net = [
@@ -160,7 +212,8 @@ def planned(args):
         words = [
             args.program, "plan", args.model, "-c",
             str(args.context), "-t",
-            str(args.threads), "--ranks", hosts.name, "--json"
+            str(args.threads), "--ranks", hosts.name, "--rank-split", args.split, "--json",
+            *(["--weights", "streamed"] if args.streamed else [])
         ]
         plan = run(words)
     return [rank["peak_bytes"] for rank in plan["ranks"]]
@@ -174,6 +227,8 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of each rank")
     parser.add_argument("--shares", default="")
+    parser.add_argument("--split", default="rows", help="what the ranks divide: rows or layers")
+    parser.add_argument("--streamed", action="store_true", help="weights are read from the disk")
     parser.add_argument("--rate", default="", help="of a link, such as 1gbit; default: none")
     parser.add_argument("--delay", default="", help="of a message, such as 100us")
     parser.add_argument("--memory",
@@ -193,6 +248,7 @@ def main():
     args.program = str(pathlib.Path(args.program).resolve())
     args.model = str(pathlib.Path(args.model).resolve())
     args.flags = ["--memory", args.memory] if args.memory else []
+    args.flags += ["--weights", "streamed"] if args.streamed else []
     for tool in ("ip", "mpirun"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} is needed: iproute2 and openmpi-bin")
@@ -224,8 +280,11 @@ def main():
         "model": pathlib.Path(args.model).name,
         "ranks": args.ranks,
         "threads": args.threads,
+        "split": args.split,
+        "streamed": args.streamed,
         "rate": args.rate,
         "delay": args.delay,
+        "half_trip_us": machines.latency,
         "memory": args.memory,
         "tokens_per_second": statistics.median(several),
         "alone_threads": args.alone,
@@ -238,13 +297,14 @@ def main():
         "planned": plan,
     }
     print(
-        f"{result['model']}: {args.ranks} ranks of {args.threads} threads, link {args.rate or 'unlimited'} {args.delay}, "
+        f"{result['model']}: {args.ranks} ranks of {args.threads} threads, {args.split}, link {args.rate or 'unlimited'} {args.delay}, "
         f"memory {args.memory or 'unlimited'}: {result['tokens_per_second']:.2f} tokens a second" +
         (f", one process of {args.alone} threads {result['alone_per_second']:.2f}, ratio "
          f"{result['tokens_per_second'] / result['alone_per_second']:.3f}" if one else ""))
     print(
         f"  rank 0 sent {result['sent_bytes']:,} bytes in {result['sent_messages']} messages a token; exchanges took "
-        f"{result['exchange_ms']:.1f} ms of {result['token_ms']:.1f}")
+        f"{result['exchange_ms']:.1f} ms of {result['token_ms']:.1f}" +
+        (f"; half a round trip of a small message took {machines.latency:.0f} us" if args.delay else ""))
     for rank, (peak, planned_peak) in enumerate(zip(peaks, plan)):
         print(f"  rank {rank}: peak {cage.mib(peak)}, planned {cage.mib(planned_peak)}")
     if args.json:
