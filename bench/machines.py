@@ -6,8 +6,8 @@
 
 Needs root, iproute2, Open MPI, and a C++ compiler. A bridge of the kernel connects the namespaces; with --rate
 or --delay it is a switch of our own (wire.cpp), whose links have that rate and that latency: not every kernel
-has netem. Each run writes the text of one process, which is checked first. Reported: tokens a second, bytes and
-messages that rank 0 sent for a token, the time in exchanges, and the peak of each rank beside its plan.
+has netem. Each run writes the text of one process, which is checked first. Reported: tokens a second, bytes
+and messages that rank 0 sent for a token, the time in exchanges, and the peak of each rank beside its plan.
 """
 import argparse
 import contextlib
@@ -175,32 +175,46 @@ def run(words):
     return json.loads(done.stdout[done.stdout.index("{"):])
 
 
-def run_on(args, machines, folder, tokens):
-    """The answer of rank 0, and the peaks of all."""
+def mpirun_words(machines, folder):
+    """Starts a process in each namespace; the words of the process follow."""
     agent = folder / "agent"
     agent.write_text("#!/bin/sh\n# host command...: in the namespace with that address\n"
                      "n=${1##*.}; shift; exec nsenter --net=/run/netns/mica$((n - 1)) sh -c \"$*\"\n")
     agent.chmod(0o755)
-    (folder / "rank.py").write_text(RANK)
     hosts = ",".join(ADDRESS.format(i + 1) for i in range(machines.count))
-    own = words_of(args, tokens) + ["-t", str(args.threads)]
-    own += ["--rank-split", args.split]
-    if args.shares:
-        own += ["--rank-shares", args.shares]
     net = [
         "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
         "eth0"
     ]
-    words = [
+    return [
         "nsenter", "--net=/run/netns/mica0", "mpirun", "--allow-run-as-root", "--bind-to", "none",
         "--enable-recovery", "-n",
         str(machines.count), "--host", hosts, "--mca", "plm_rsh_agent",
-        str(agent), *net, sys.executable,
-        str(folder / "rank.py"),
-        str(folder), *own
+        str(agent), *net
     ]
+
+
+def run_on(args, machines, folder, tokens):
+    """The answer of rank 0, and the peaks of all."""
+    (folder / "rank.py").write_text(RANK)
+    own = words_of(args, tokens) + ["-t", str(args.threads), "--rank-split", args.split]
+    if args.shares:
+        own += ["--rank-shares", args.shares]
+    words = [*mpirun_words(machines, folder), sys.executable, str(folder / "rank.py"), str(folder), *own]
     answer = run(words)
     return answer, [int((folder / f"peak-{i}").read_text()) for i in range(machines.count)]
+
+
+def exchanges_alone(args, machines, folder):
+    """Milliseconds that the exchanges of a token take without its products."""
+    binary = folder / "exchanges"
+    call("mpicxx", "-std=c++20", "-O2", "-I", str(HERE.parent / "include"), str(HERE / "exchanges.cpp"), "-o",
+         str(binary))
+    words = [*mpirun_words(machines, folder), str(binary), *args.exchanges.split(",")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return float(done.stdout)
 
 
 def planned(args):
@@ -243,6 +257,10 @@ def main():
         default=0,
         metavar="THREADS",
         help="after each run one process runs with this many threads; 0: it runs once, for its text")
+    parser.add_argument("--exchanges",
+                        default="",
+                        metavar="WIDTH,FF_WIDTH,LAYERS",
+                        help="run the exchanges of such a model too, without its products (exchanges.cpp)")
     parser.add_argument("--json", default="", help="a file for the results")
     args = parser.parse_args()
     args.program = str(pathlib.Path(args.program).resolve())
@@ -265,6 +283,7 @@ def main():
                 for i in range(args.ranks)
             ]
         (folder / "groups").write_text("\n".join(groups))
+        network = exchanges_alone(args, machines, folder) if args.exchanges else None
         several, one, last = [], [], None
         for _ in range(args.rounds):
             answer, peaks = run_on(args, machines, folder, args.tokens)
@@ -293,6 +312,7 @@ def main():
         "sent_messages": round(last["sent_messages"] / tokens),
         "exchange_ms": last["exchange_ms"] / tokens,
         "token_ms": last["ms"] / tokens,
+        "exchanges_alone_ms": network,
         "peaks": peaks,
         "planned": plan,
     }
@@ -304,6 +324,7 @@ def main():
     print(
         f"  rank 0 sent {result['sent_bytes']:,} bytes in {result['sent_messages']} messages a token; exchanges took "
         f"{result['exchange_ms']:.1f} ms of {result['token_ms']:.1f}" +
+        (f", {network:.1f} ms without products" if network else "") +
         (f"; half a round trip of a small message took {machines.latency:.0f} us" if args.delay else ""))
     for rank, (peak, planned_peak) in enumerate(zip(peaks, plan)):
         print(f"  rank {rank}: peak {cage.mib(peak)}, planned {cage.mib(planned_peak)}")
