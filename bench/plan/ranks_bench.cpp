@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
     plan::Network network;
     ranks::Split split = ranks::Split::rows;
   };
-  const Link links[] = {{"layers; 100 Mbit/s, 1 ms", {12.5e6, 1e-3}, ranks::Split::layers},
+  const Link links[] = {{"100 Mbit/s, 1 ms; layers", {12.5e6, 1e-3}, ranks::Split::layers},
                         {"100 Mbit/s, 1 ms", {12.5e6, 1e-3}},
                         {"1 Gbit/s, 100 us", {125e6, 100e-6}},
                         {"10 Gbit/s, 30 us", {1.25e9, 30e-6}},
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   constexpr std::size_t counts[] = {1, 2, 4, 8, 16};
   const double reads = 1e9 * (argc > 1 ? std::atof(argv[1]) : 20);
   if (reads <= 0) return std::fputs("the rate is a number above 0\n", stderr), 2;
-  std::printf("| model, Q4_K_M | network | most weights of a rank of 16 | 1 rank | 2 | 4 | 8 | 16 |\n");
+  std::printf("| model, Q4_K_M | network | 1 rank | 2 | 4 | 8 | 16 | most weights of a rank of 16 |\n");
   std::printf("|---|---|---|---|---|---|---|---|\n");
   for (const char* const name : {"llama-8b", "llama-70b", "qwen3-235b-a22b"}) {
     const auto document =
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
         weights = 0;
         for (const plan::RankPlan& rank : planned.ranks) weights = std::max(weights, rank.plan.weight_bytes);
       }
-      std::printf("| %s | %s | %s |%s\n", name, link.name, budget::size_text(weights).c_str(), row.c_str());
+      std::printf("| %s | %s |%s %s |\n", name, link.name, row.c_str(), budget::size_text(weights).c_str());
     }
   }
   return 0;

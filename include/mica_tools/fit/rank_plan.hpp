@@ -66,11 +66,19 @@ struct RanksPlan {
     const double share = ranks[rank].share, others = static_cast<double>(ranks.size() - 1);
     return traffic.bytes * (ranks.size() == 1 ? 0 : std::max(share * others, 1 - share));
   }
+  /// Of the rank that needs most.
+  [[nodiscard]] double slowest() const noexcept {
+    double slowest = 0;
+    for (const RankPlan& rank : ranks) slowest = std::max(slowest, rank.seconds);
+    return slowest;
+  }
   /// Of a token.
   [[nodiscard]] double seconds() const noexcept {
-    double work = 0;
-    for (const RankPlan& rank : ranks)
-      work = by_layers() ? work + rank.seconds : std::max(work, rank.seconds);
+    double work = slowest();
+    if (by_layers()) {
+      work = 0;
+      for (const RankPlan& rank : ranks) work += rank.seconds;
+    }
     return work + wire_seconds + latency_seconds;
   }
 };
@@ -99,7 +107,7 @@ class RankSolver {
       divide();
       if (!plan_all()) continue;
       add_times();
-      if (!best || out_.seconds() < best->seconds()) best = out_;
+      if (!best || out_.slowest() + out_.wire_seconds < best->slowest() + best->wire_seconds) best = out_;
       // The time is no multiple of the share where weights are streamed, so half of the way.
       for (std::size_t r = 0; r < rates_.size(); ++r)
         rates_[r] = out_.ranks[r].share / std::sqrt(out_.ranks[r].seconds);
@@ -164,7 +172,8 @@ class RankSolver {
   /// False where a rank has more than its memory, since parts are rounded: it gets less the next time.
   [[nodiscard]] bool plan_all() {
     std::vector<double> shares;
-    for (const RankPlan& rank : out_.ranks) shares.push_back(std::max(rank.share, 1e-6));
+    const double least = layers_ == 0 ? 1e-6 : 1.1 / layers_;  // a layer at least
+    for (const RankPlan& rank : out_.ranks) shares.push_back(std::max(rank.share, least));
     bool fit = true;
     for (std::size_t r = 0; r < shares.size(); ++r) {
       out_.ranks[r].plan = plan_of(shares, r, machines_[r]);
@@ -218,8 +227,8 @@ class RankSolver {
   RanksPlan out_;
   double layers_ = 0;          // of the model, where these are divided
   double decode_bytes_ = 0;    // that a token reads on all ranks together
-  std::vector<double> most_;                                      // the largest share of each
-  std::vector<double> rates_;                                     // at which each works on its share
+  std::vector<double> most_;   // the largest share of each
+  std::vector<double> rates_;  // at which each works on its share
   std::optional<std::uint64_t> tokenizer_bytes_;
 };
 
