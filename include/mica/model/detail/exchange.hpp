@@ -93,11 +93,13 @@ requires(!R::one) class Exchange<R, A> {
   }
   /// Bytes for the next rank, and those of the one before.
   [[nodiscard]] bool pass_on(std::span<const std::byte> bytes) noexcept {
-    lost_ = lost_ || !ranks_.send(division().rank() + 1, bytes);
+    for (; !bytes.empty() && !lost_; bytes = bytes.subspan(std::min(bytes.size(), max_passed)))
+      lost_ = !ranks_.send(division().rank() + 1, bytes.first(std::min(bytes.size(), max_passed)));
     return !lost_;
   }
   [[nodiscard]] bool take_on(std::span<std::byte> bytes) noexcept {
-    lost_ = lost_ || !ranks_.receive(division().rank() - 1, bytes);
+    for (; !bytes.empty() && !lost_; bytes = bytes.subspan(std::min(bytes.size(), max_passed)))
+      lost_ = !ranks_.receive(division().rank() - 1, bytes.first(std::min(bytes.size(), max_passed)));
     return !lost_;
   }
   /// A message that rank 0 has, and all get.
@@ -244,6 +246,7 @@ requires(!R::one) class Exchange<R, A> {
 
  private:
   static constexpr std::size_t max_batch = 64;
+  static constexpr std::size_t max_passed = std::size_t{1} << 28;  // bytes of a message
 
   /// A number of a row, on its way.
   struct Candidate {
