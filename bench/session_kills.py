@@ -28,6 +28,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--program", default=str(ROOT / "build/release/mica"))
     args = parser.parse_args()
+    if not pathlib.Path(args.program).is_file():
+        sys.exit(f"{args.program} is missing: build it (./setup run), or name another one with --program")
     rng = random.Random(args.seed)
     work = pathlib.Path(tempfile.mkdtemp(prefix="session-kills-"))
     session = work / "folder" / "session"
@@ -71,7 +73,7 @@ def main():
                 if [p.name for p in session.parent.iterdir()] != ["session"] or session.read_bytes() != new:
                     sys.exit(f"the run after kill {kill} left other files or another session")
         print(f"{args.kills} kills within {whole:.3f} s each, {len(new)} bytes: {found['old']} left the old session, "
-              f"{found['new']} the new one; {parts} were inside of the writing, and the next run cleaned up")
+              f"{found['new']} the new one; {parts} came during the write, and the next run removed what they had left")
     finally:
         shutil.rmtree(work)
 

@@ -6,9 +6,9 @@
 
 Targets whose inputs are programs of bytes have none: a search finds them from nothing."""
 
+import argparse
 import json
 import struct
-import sys
 from pathlib import Path
 
 
@@ -250,8 +250,11 @@ def seeds():
 
 
 def main():
+    parser = argparse.ArgumentParser(description="Makes small valid files, in FOLDER/TARGET for some targets.")
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     for target, files in seeds().items():
-        place = Path(sys.argv[1]) / target
+        place = folder / target
         place.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
             (place / name).write_bytes(data)

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -25,6 +26,8 @@
 #include <new>
 #include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 #include <sys/mman.h>
@@ -146,7 +149,13 @@ void try_one(const std::string& path, Progress& progress) {
 
 TEST_CASE("mutants of every valid file are refused or run") {
   const char* const wanted = std::getenv("MICA_TEST_MUTANTS");
-  const std::size_t count = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 300;
+  std::size_t count = 300;
+  if (wanted != nullptr) {
+    const std::string_view text = wanted;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count == 0)
+      FAIL("MICA_TEST_MUTANTS: found '", text, "', needed is a number above 0");
+  }
   if (wanted != nullptr) ::alarm(0);  // as long as it takes
   const std::vector<std::string> paths = fixtures();
   const SharedProgress progress;
@@ -169,8 +178,10 @@ TEST_CASE("mutants of every valid file are refused or run") {
     const std::size_t found = progress->begun - 1;
     FAIL_CHECK("mutant ", found, " of ", paths[found % paths.size()], " ended with wait status ", status);
   }
-  std::printf("%zu mutants of %zu files: %zu refused, %zu ran, %zu ended with another status\n", count,
-              paths.size(), progress->refused.load(), progress->ran.load(), progress->not_finite.load());
+  std::printf("%zu mutants of %zu files: %zu refused, %zu ran, %zu stopped with a status that says why\n",
+              count, paths.size(), progress->refused.load(), progress->ran.load(),
+              progress->not_finite.load());
+  if (count < 100) return;  // all of few may be refused
   CHECK(progress->refused > 0);
   CHECK(progress->ran > 0);
 }
