@@ -100,7 +100,7 @@ TEST_CASE("ranks that divide layers write the same text, also of a prompt in man
   const std::string start = mpirun();
   if (start.empty()) return;
   std::string prompt = "The old king";
-  for (int i = 0; i < 20; ++i) prompt += " went to the sea, and the sea was wide and blue";
+  for (int i = 0; i < 10; ++i) prompt += " went to the sea, and the sea was wide and blue";
   const TemporaryFolder folder;
   const auto words = [&](const std::string& session) {
     return Words{"complete", fairy,    "-p",  prompt,      "-n",
