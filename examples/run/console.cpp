@@ -296,6 +296,9 @@ void release_memory() {
 #endif
 }
 
+/// Of stdin, which may have no end.
+static constexpr std::size_t max_input_bytes = std::size_t{256} << 20;
+
 std::optional<std::string> LineReader::next() {
   while (true) {
     if (const std::size_t end = pending_.find('\n'); end != std::string::npos) {
@@ -312,6 +315,8 @@ std::optional<std::string> LineReader::next() {
     if (got < 0 && errno == EINTR && !terminated()) continue;
     if (got <= 0) return pending_.empty() ? std::nullopt : std::optional(std::exchange(pending_, {}));
     pending_.append(buffer, static_cast<std::size_t>(got));
+    MICA_CHECK(pending_.size() <= max_input_bytes, limit, "stdin: found a line of more than ",
+               max_input_bytes >> 20, " MiB, allowed are as many");
   }
 }
 
@@ -333,6 +338,8 @@ std::string read_text(const std::string& path) {
     }
     MICA_CHECK(got >= 0, file, file ? path : "stdin", ": reading failed: ", std::strerror(errno));
     text.append(buffer, static_cast<std::size_t>(got));
+    MICA_CHECK(text.size() <= max_input_bytes, limit, file ? path : "stdin", ": found more than ",
+               max_input_bytes >> 20, " MiB, allowed are as many; give a file, or less text");
   }
   return text;
 }

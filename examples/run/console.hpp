@@ -146,7 +146,8 @@ class LineReader {
   std::string pending_;  // bytes beyond the last line
 };
 
-/// A whole file, or stdin for "-". Raises ErrorCode::file; an interrupt while stdin is read is a Stop.
+/// A whole file, or stdin for "-". Raises ErrorCode::file, and limit for more than 256 MiB of stdin; an interrupt
+/// while stdin is read is a Stop.
 [[nodiscard]] std::string read_text(const std::string& path);
 
 }  // namespace mica::program

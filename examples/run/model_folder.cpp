@@ -12,6 +12,7 @@
 #include "mica_tools/fit/rank.hpp"
 #include "mica_tools/fit/select.hpp"
 #include "mica_tools/fit/use.hpp"
+#include "safe_text.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -46,9 +47,10 @@ std::string nearest_of(const Verb& verb, const std::string& folder, std::span<co
                        std::uint64_t budget) {
   const auto least = std::min_element(
       all.begin(), all.end(), [](const auto& a, const auto& b) { return a.fit.need.ram < b.fit.need.ram; });
-  note(verb, join("mica: ", folder, ": none of ", all.size(), all.size() == 1 ? " model" : " models",
-                  " fits ", budget::size_text(budget), "; the nearest is ", file_name(least->fit.name),
-                  ", which needs ", budget::size_text(least->fit.need.ram)));
+  note(verb,
+       join("mica: ", cell_text(folder), ": none of ", all.size(), all.size() == 1 ? " model" : " models",
+            " fits ", budget::size_text(budget), "; the nearest is ", file_name(least->fit.name),
+            ", which needs ", budget::size_text(least->fit.need.ram)));
   return least->fit.name;
 }
 
@@ -65,7 +67,7 @@ void for_each_model_of(const Verb& verb, const std::string& folder,
     try {
       use(gguf::open(join(path, "/", name)));
     } catch (const Error& error) {
-      note(verb, join("mica: left out: ", error.message()));
+      note(verb, join("mica: left out: ", cell_text(error.message())));
     }
   }
   MICA_CHECK(some, file, path, ": a folder without GGUF files");
@@ -98,9 +100,11 @@ std::string best_of_folder(const Verb& verb, const std::string& folder, std::uin
   const std::vector<fit::Ranked> ranked = fit::ranked(std::move(fits), use);
   const fit::Ranked& best = ranked.front();
   if (best.tier == fit::Tier::too_tight) return nearest_of(verb, path, ranked, budget);
-  std::string text = join("mica: ", path, ": ", file_name(best.fit.name), ": ", reason_of(best));
-  if (ranked.size() > 1) text += join("; then ", file_name(ranked[1].fit.name), ": ", reason_of(ranked[1]));
-  if (ranked.size() > 2) text += join("; ", ranked.size() - 2, " more: mica fit ", path);
+  const std::string shown = cell_text(path);
+  std::string text = join("mica: ", shown, ": ", cell_text(file_name(best.fit.name)), ": ", reason_of(best));
+  if (ranked.size() > 1)
+    text += join("; then ", cell_text(file_name(ranked[1].fit.name)), ": ", reason_of(ranked[1]));
+  if (ranked.size() > 2) text += join("; ", ranked.size() - 2, " more: mica fit ", shown);
   note(verb, text);
   return best.fit.name;
 }

@@ -215,6 +215,11 @@ TEST_CASE("what config.json asks for and no key can say is refused by its name")
       {"bert", R"({"position_embedding_type": 5})", "'position_embedding_type' is no text"},
       {"phi3", R"({"rope_parameters": {"long_factor": [1, 2]}})", "'long_factor' is no list of 8"},
       {"gemma3n", R"({"activation_sparsity_pattern": [1, 0, 0, 0]})", "'activation_sparsity_pattern' has 1"},
+      {"llama", R"({"hidden_act": "gelu"})", "'hidden_act' is 'gelu'; this family is supported with 'silu'"},
+      {"qwen3", R"({"hidden_act": "relu"})", "'hidden_act' is 'relu'"},
+      {"gemma2", R"({"hidden_activation": "silu"})", "'hidden_activation' is 'silu'"},
+      {"mistral", R"({"rope_parameters": {"rope_type": "longrope"}})", "type 'longrope' becomes tensors"},
+      {"qwen3", R"({"rope_parameters": {"rope_type": "llama3"}})", "the family 'qwen3' does not have"},
       {"llama", R"({"model_type": 3})", "'model_type' is missing"},
       {"llama", R"({"model_type": "3_next"})", "'model_type' is '3_next'"},  // an end of qwen3_next
       {"llama", R"({"model_type": "gemma3_"})", "'model_type' is 'gemma3_'"},

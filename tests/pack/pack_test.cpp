@@ -176,6 +176,25 @@ TEST_CASE("a folder of something else is refused and left alone") {
   CHECK(error.code() == ErrorCode::file);
 }
 
+TEST_CASE("a folder with a link is refused, and what the link points to is left alone") {
+  const PackedModel model(packable_models().at("dense"));
+  static_cast<void>(model.pack());
+  const std::string notes = model.folder.file("notes.txt", "my notes");
+  for (const char* const name : {"layer-000.bin", "embedding.bin", "manifest.gguf"}) {
+    CAPTURE(name);
+    const std::string before = contents(model.in(name));
+    fs::remove(model.in(name));
+    fs::create_symlink(notes, model.in(name));
+    const Error error = refusal([&] { return model.pack(); });
+    CHECK(error.code() == ErrorCode::usage);
+    CHECK(mentions(error, name, "holds a link"));
+    CHECK(contents(notes) == "my notes");
+    fs::remove(model.in(name));
+    std::ofstream(model.in(name), std::ios::binary) << before;
+  }
+  CHECK(model.pack().kept == 4);
+}
+
 TEST_CASE("leftovers of a run that was killed go, and a source that changed begins anew") {
   const PackedModel model(packable_models().at("dense"));
   fs::create_directory(model.packed);

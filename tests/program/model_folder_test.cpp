@@ -20,6 +20,8 @@ TEST_CASE("of a folder the file runs that fits best, and the line says why") {
   REQUIRE_MESSAGE(roomy.code == 0, roomy.err);
   CHECK(has(roomy.err, ": large.gguf: quick, "));
   CHECK(has(roomy.err, "; then small.gguf: quick, "));
+  std::filesystem::rename(folder.path("large.gguf"), folder.path("l\nmica: well.gguf"));
+  CHECK(has(complete("400MiB").err, ": l\\x0amica: well.gguf: quick, "));
   const Ran tight = complete("36MiB");
   REQUIRE_MESSAGE(tight.code == 0, tight.err);
   CHECK(has(tight.err, ": small.gguf: "));

@@ -106,8 +106,8 @@ int Pack::run() {
     print(join("{", files_json(plan), ",\"kept\":", outcome.kept, ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
   last_note(*this, [&] {
-    return join(folder, ": ", outcome.files, " files, ", budget::size_text(outcome.bytes), kept_text(outcome),
-                ", ", fixed(watch.seconds(), 1), " s");
+    return join(cell_text(folder), ": ", outcome.files, " files, ", budget::size_text(outcome.bytes),
+                kept_text(outcome), ", ", fixed(watch.seconds(), 1), " s");
   });
   return 0;
 }

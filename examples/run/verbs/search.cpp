@@ -206,7 +206,7 @@ bool Search::update(const search::IndexReader* former, const search::IndexInfo& 
   if (unread > 1) note(*this, join("mica: ", unread, " files cannot be read, and are not in the index"));
   if (!whole) {
     note(*this, join("mica: interrupted; ", out.passages(), " passages are kept in ", index_,
-                     "; the same command continues"));
+                     " with whole files; the same command continues"));
     return false;
   }
   note(*this, join("mica: ", index_, ": ", changes.changed() - unread, " files embedded, ", changes.kept(),

@@ -8,6 +8,7 @@
 #include "mica_tools/routes/route_options.hpp"
 #include "mica_tools/serve/scheduler.hpp"
 #include "remote.hpp"
+#include "safe_text.hpp"
 #include "serve/file_loader.hpp"
 #include "serve/model_files.hpp"
 #include "serve/request_log.hpp"
@@ -160,7 +161,7 @@ void Serve::announce(int port, const std::string& first) const {
   const bool is_v6 = listen_.host.find(':') != std::string::npos;
   const std::string url = join("http://", is_v6 ? "[" : "", listen_.host, is_v6 ? "]" : "", ":", port);
   print(join("{\"url\":\"", url, "\",\"port\":", port, "}\n"));
-  note(*this, join("mica: ", url, " serves ", first, "; Ctrl-C ends"));
+  note(*this, join("mica: ", url, " serves ", cell_text(first), "; Ctrl-C ends"));
   if (!is_loopback(listen_.host) && web_.keys.empty())
     note(*this,
          "mica: warning: every machine that reaches this address may use the server; --api-key KEY asks "

@@ -95,8 +95,23 @@ inline void write_common_keys(const FamilyInput& in, Keys& keys) {
   }
 }
 
+/// Raises ErrorCode::unsupported where the config names another activation than the one that GGUF's family has:
+/// silu, which is also called swish, or gelu in any of its spellings.
+inline void check_activation(const Config& config, std::string_view activation) {
+  for (const char* const key : {"hidden_act", "hidden_activation"}) {
+    const Json* const found = config.find(key);
+    if (found == nullptr || !found->is_string()) continue;
+    const auto name = found->get<std::string>();
+    MICA_CHECK(name.starts_with(activation) || (activation == "silu" && name == "swish"), unsupported,
+               config.where(key), " is '", escaped(name), "'; this family is supported with '", activation,
+               "' alone");
+  }
+}
+
 /// Writes those and the keys of the rope.
-inline void write_usual_keys(const FamilyInput& in, const Rope& rope, Keys& keys) {
+inline void write_usual_keys(const FamilyInput& in, const Rope& rope, Keys& keys,
+                             std::string_view activation = "silu") {
+  check_activation(in.config, activation);
   write_common_keys(in, keys);
   write_rope(in.config, rope, in.sizes, keys);
 }

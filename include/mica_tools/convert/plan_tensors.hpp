@@ -104,15 +104,19 @@ class TensorPlanner {
     for (const auto& [name, entry] : checkpoint_.entries()) collect(name, entry, out);
     require_whole();
     if (!in_.answers.empty()) out.tensors.push_back(plan_answers());
-    if (family_.compute != nullptr) {
-      for (ComputedTensor& tensor : family_.compute(in_)) {
-        TensorPlan plan;
-        plan.name = std::move(tensor.name);
-        plan.origin = Origin::computed;
-        plan.computed = std::move(tensor.values);
-        plan.dims = {plan.computed.size()};
-        out.tensors.push_back(std::move(plan));
-      }
+    const auto computed = family_.compute == nullptr ? std::vector<ComputedTensor>() : family_.compute(in_);
+    const std::string& scaling = in_.rope.type;
+    MICA_CHECK(
+        !computed.empty() || !(scaling == "llama3" || scaling == "longrope" || scaling == "proportional"),
+        unsupported, in_.config.where("rope_scaling"), ": type '", escaped(scaling),
+        "' becomes tensors, which the family '", family_.arch, "' does not have");
+    for (const ComputedTensor& tensor : computed) {
+      TensorPlan plan;
+      plan.name = tensor.name;
+      plan.origin = Origin::computed;
+      plan.computed = tensor.values;
+      plan.dims = {plan.computed.size()};
+      out.tensors.push_back(std::move(plan));
     }
     for (const auto& [place, stack] : stacks_) out.tensors.push_back(plan_stack(stack));
     return out;

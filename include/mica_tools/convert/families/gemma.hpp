@@ -52,12 +52,14 @@ inline void write_query_scale(const FamilyInput& in, Keys& keys) {
   if (scalar != static_cast<double>(in.sizes.head_dim)) keys.real("attention.scale", 1 / std::sqrt(scalar));
 }
 
-inline void write_gemma_keys(const FamilyInput& in, Keys& keys) { write_usual_keys(in, in.rope, keys); }
+inline void write_gemma_keys(const FamilyInput& in, Keys& keys) {
+  write_usual_keys(in, in.rope, keys, "gelu");
+}
 
 /// From Gemma 3 on layers with a window have a base of their own.
 inline void write_windowed_keys(const FamilyInput& in, Rope rope, Keys& keys) {
   if (!rope.window_base) rope.window_base = 10000.0;
-  write_usual_keys(in, rope, keys);
+  write_usual_keys(in, rope, keys, "gelu");
 }
 
 inline void write_soft_cap(const FamilyInput& in, std::string_view key, Keys& keys) {
