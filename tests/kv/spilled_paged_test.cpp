@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace mica::test::spilled_paged_test {
 namespace {
@@ -132,6 +133,28 @@ TEST_CASE("pages that others use stay in memory, and those of all who are parked
   c.shrink(0);
   CHECK(holds(b, 0, 32, 1));
   b.shrink(0);
+  CHECK(ledger.used() == 0);
+}
+
+TEST_CASE("a sequence that ends while it is parked leaves shared pages to those who use them") {
+  budget::Ledger ledger;
+  Booked used = booked(ledger);
+  {
+    Booked parked = booked(ledger);
+    write(parked, 0, 96, 1);
+    REQUIRE(used.adopt(parked, 96) == 96);
+    write(used, 96, 160, 1);
+    CHECK(parked.park());
+    Booked moved(std::move(parked));
+    CHECK(moved.park());  // still
+    moved = booked(ledger);
+    CHECK(holds(used, 0, 160, 1));
+    REQUIRE(moved.adopt(used, 96) == 96);
+    CHECK(moved.park());
+  }
+  CHECK(holds(used, 0, 160, 1));
+  CHECK(ledger.used() == pages(160) * page + handles);
+  used.shrink(0);
   CHECK(ledger.used() == 0);
 }
 

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 namespace mica::kv {
 
@@ -34,6 +35,16 @@ class Spilled<Paged<A>> : public PageTables<FiledPages<A>> {
   using Rebind = Spilled<Paged<B>>;
   static constexpr std::string_view name = "spilled-paged";
   using Base::Base;
+  Spilled(Spilled&& other) noexcept : Base(std::move(other)), parked_(std::exchange(other.parked_, false)) {}
+  Spilled& operator=(Spilled&& other) noexcept {
+    if (this == &other) return *this;
+    shrink(0);
+    Base::operator=(std::move(other));
+    parked_ = std::exchange(other.parked_, false);
+    return *this;
+  }
+  /// Also of one that is parked: others may use its pages.
+  ~Spilled() { shrink(0); }
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept { return wake() && Base::reserve(tokens); }
   void shrink(std::size_t tokens) noexcept {
     if (parked_) Base::for_each_page(tokens, [](Keeper& keeper, Page page) { keeper.use(page); });
