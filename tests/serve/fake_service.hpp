@@ -184,15 +184,16 @@ class FakeService final : public serve::Service {
     return {84, 1234, 0.5};
   }
   [[nodiscard]] serve::Snapshot snapshot() const override { return state; }
-  /// The numbers of a row: its tokens, the last one, and -0.25, as many as it has.
+  /// The numbers of a row: its tokens, the last one before the end of the text, and -0.25, as many as it has.
   [[nodiscard]] static serve::Embedded rows_of(const serve::Job& job) {
     serve::Embedded out{{}, job.model->row_width(job.embed->rows)};
     for (const auto& text : job.embed->texts) {
       for (std::size_t row = 0; row < (job.embed->rows.each_token ? text.size() : 1); ++row) {
         for (std::size_t k = 0; k < out.width; ++k)
-          out.numbers.push_back(k == 0   ? static_cast<float>(text.size())
-                                : k == 1 ? static_cast<float>(text[text.size() - 2])
-                                         : -0.25f);
+          out.numbers.push_back(
+              k == 0   ? static_cast<float>(text.size())
+              : k == 1 ? static_cast<float>(text[text.size() - std::min<std::size_t>(text.size(), 2)])
+                       : -0.25f);
       }
     }
     return out;
