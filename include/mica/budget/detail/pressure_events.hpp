@@ -56,8 +56,9 @@ class PressureEvents {
     for (::pollfd& each : waits_) {
       if (each.revents == 0) continue;
       // Reading an eventfd resets it, and reading memory.events arms it again.
-      static_cast<void>((each.events & POLLIN) != 0 ? ::read(each.fd, text.data(), text.size())
-                                                    : ::pread(each.fd, text.data(), text.size(), 0));
+      [[maybe_unused]] const ::ssize_t got = (each.events & POLLIN) != 0
+                                                 ? ::read(each.fd, text.data(), text.size())
+                                                 : ::pread(each.fd, text.data(), text.size(), 0);
       if ((each.revents & (POLLERR | POLLNVAL)) != 0 && (each.events & POLLPRI) == 0) each.fd = -1;
     }
   }
