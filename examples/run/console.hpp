@@ -46,8 +46,8 @@ class DataOutput {
   std::optional<TerminalFilter> filter_;
 };
 
-/// Thoughts of a model on their way to stderr: dim where it has colours, between lines with <think> and </think>
-/// where not. A terminal gets them through a TerminalFilter, without --raw-output.
+/// Thoughts of a model on their way to stderr: dim where it has colours, between lines with <think> and
+/// </think> where not. A terminal gets them through a TerminalFilter, without --raw-output.
 class ThoughtOutput {
  public:
   explicit ThoughtOutput(const OutputOptions& options);
@@ -66,8 +66,8 @@ void print_data(const OutputOptions& options, std::string_view text);
 /// Writes a message to stderr at once, unless the program is quiet: through message_text(), dim on a
 /// terminal.
 void note(const OutputOptions& options, std::string_view text);
-/// The same of text(), after a file was written: where memory is refused for it, the work is done all the same, and
-/// nothing is said.
+/// The same of text(), after a file was written: where memory is refused for it, the work is done all the
+/// same, and nothing is said.
 template <class Text>
 void last_note(const OutputOptions& options, const Text& text) {
   try {
@@ -146,8 +146,8 @@ class LineReader {
   std::string pending_;  // bytes beyond the last line
 };
 
-/// A whole file, or stdin for "-". Raises ErrorCode::file, and limit for more than 256 MiB of stdin; an interrupt
-/// while stdin is read is a Stop.
+/// A whole file, or stdin for "-". Raises ErrorCode::file, and limit for more than 256 MiB of stdin; an
+/// interrupt while stdin is read is a Stop.
 [[nodiscard]] std::string read_text(const std::string& path);
 
 }  // namespace mica::program

@@ -20,14 +20,13 @@
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
 #include "ranks/crew.hpp"
-#include "shared.hpp"
+#include "ranks/kit_models.hpp"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <thread>
@@ -319,29 +318,18 @@ TEST_CASE("what several ranks cannot do is refused when the model is made") {
 }
 
 TEST_CASE("every family and format of the conformance kit has the same bits on 2, 3 and 5 ranks") {
-  const auto models = shared_dir("every family and format on several ranks", "conformance/models");
-  if (!models) return;
-  for (const auto& file : std::filesystem::directory_iterator(*models)) {
-    if (file.path().extension() != ".gguf") continue;
-    CAPTURE(file.path().filename().string());
-    const gguf::Document document = gguf::open(file.path().string());
-    const arch::Config config = arch::AnyOf<arch::All>::config(document);
-    check_divisions<AnyAlone>(document, config.n_vocab, {{1, 1}, {3, 1, 2}, {1, 1, 1, 1, 1}});
-  }
+  for_each_kit_model(
+      "every family and format on several ranks", [](const auto& document, const auto& config) {
+        check_divisions<AnyAlone>(document, config.n_vocab, {{1, 1}, {3, 1, 2}, {1, 1, 1, 1, 1}});
+      });
 }
 
 TEST_CASE("every family of the conformance kit has the same bits where two ranks divide its layers") {
-  const auto models = shared_dir("every family by layers", "conformance/models");
-  if (!models) return;
   using Divided = AnyAlone::With<WithRanks<RanksOfThreads>>;
   std::string refused;
   std::size_t checked = 0;
-  for (const auto& file : std::filesystem::directory_iterator(*models)) {
-    if (file.path().extension() != ".gguf") continue;
-    CAPTURE(file.path().filename().string());
-    const gguf::Document document = gguf::open(file.path().string());
-    const arch::Config config = arch::AnyOf<arch::All>::config(document);
-    if (config.layers.size() < 2) continue;
+  const auto check = [&](const gguf::Document& document, const arch::Config& config) {
+    if (config.layers.size() < 2) return;
     try {
       exec::Inline executor;
       Divided::Parts parts;
@@ -350,11 +338,12 @@ TEST_CASE("every family of the conformance kit has the same bits where two ranks
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::unsupported);
       refused += config.arch + " ";
-      continue;
+      return;
     }
     ++checked;
     check_divisions<AnyAlone>(document, config.n_vocab, {{1, 1}}, ranks::Split::layers);
-  }
+  };
+  if (!for_each_kit_model("every family by layers", check)) return;
   CHECK(refused == "gemma4 ");  // its layers read a second embedding
   CHECK(checked > 10);
 }

@@ -6,19 +6,17 @@
 
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
-#include "mica/gguf/reader.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/model/transformer.hpp"
 #include "mica/ranks/threads.hpp"
 #include "mica/runtime/concept.hpp"
 #include "mica_tools/fit/work.hpp"
 #include "model/run_model.hpp"
-#include "shared.hpp"
+#include "ranks/kit_models.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <thread>
@@ -88,14 +86,8 @@ plan::Traffic counted(const gguf::Document& document, std::size_t best) {
 }  // namespace
 
 TEST_CASE("the traffic of a token is what two ranks exchange, for every family of the conformance kit") {
-  const auto models = shared_dir("traffic of every family", "conformance/models");
-  if (!models) return;
   std::size_t files = 0;
-  for (const auto& file : std::filesystem::directory_iterator(*models)) {
-    if (file.path().extension() != ".gguf") continue;
-    CAPTURE(file.path().filename().string());
-    const gguf::Document document = gguf::open(file.path().string());
-    const arch::Config config = arch::AnyOf<arch::All>::config(document);
+  const auto check = [&](const gguf::Document& document, const arch::Config& config) {
     bool quantized = false, floats = false;  // matrices of layers
     for (const gguf::TensorInfo& tensor : document.tensors()) {
       if (!tensor.name.starts_with("blk.") || !plan::detail::is_product(tensor)) continue;
@@ -103,7 +95,7 @@ TEST_CASE("the traffic of a token is what two ranks exchange, for every family o
       if (router || plan::detail::is_decoded(tensor.name)) continue;
       (plan::detail::is_integer(tensor.format.id) ? quantized : floats) = true;
     }
-    if (quantized && floats) continue;  // codes for some products, floats for others
+    if (quantized && floats) return;  // codes for some products, floats for others
     ++files;
     for (const std::size_t best : {0, 2}) {
       const plan::Traffic expected = plan::traffic_of(config, quantized, {best, 2}),
@@ -111,7 +103,8 @@ TEST_CASE("the traffic of a token is what two ranks exchange, for every family o
       CHECK(found.exchanges == expected.exchanges);
       CHECK(found.bytes == expected.bytes);
     }
-  }
+  };
+  if (!for_each_kit_model("traffic of every family", check)) return;
   CHECK(files > 10);
 }
 

@@ -230,9 +230,9 @@ class BasicTransformer {
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
     return best_logits(rows, config_.n_vocab);
   }
-  /// The same where the best `count` of each row are looked at. Of several ranks each sends so many of its
-  /// logits, and the others of a row are the lowest number that a float has. A number of a row that is not
-  /// finite is sent too.
+  /// The same for a caller who looks at the `count` best of each row. Each of several ranks sends the `count`
+  /// best of its logits; those that are not sent are the lowest float in a row. Where numbers are not finite,
+  /// one of them is sent.
   [[nodiscard]] MatrixView<const float> best_logits(std::span<const std::size_t> rows,
                                                     std::size_t count) noexcept;
 

@@ -86,7 +86,7 @@ class Weights {
           ranks::Split split = ranks::Split::rows)
       : by_layers_(split == ranks::Split::layers && ranks.size() > 1),
         all_ranks_(std::move(ranks)),
-        ranks_(by_layers_ ? ranks::Division() : all_ranks_),
+        ranks_(ranks::row_division(all_ranks_, split)),
         stage_(by_layers_ ? all_ranks_.own(config.layers.size()) : ranks::all_of(config.layers.size())),
         binder_(document, config.width, config.layers.size() + 2, block::KnownFormats::of<List>(), ranks_) {
     namespace names = arch::tensor_names;

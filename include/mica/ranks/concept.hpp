@@ -17,9 +17,11 @@ namespace mica {
 /// The ranks of a model, as one of them sees them. division(): the same shares on all, of what split() says.
 /// exchange(all, ends): `all` has a part for each rank, of which part r ends before ends[r]; that of this
 /// rank is filled in, and afterwards all are. Every rank calls it with the same ends, in the same order.
-/// False: a rank is gone or did not answer in time, and so will all later calls be. begin(): the same, but the
-/// parts of the others are there when the next exchange() returns; `all` stays until then. send(rank, bytes) and
-/// receive(rank, bytes): bytes of one rank for one other, which return when they are on their way, and there.
+/// False: a rank is gone or did not answer in time, and so will all later calls be.
+/// begin(all, ends): the same, but the parts of the others are there when the next exchange() returns; `all`
+/// stays until then.
+/// send(rank, bytes), receive(rank, bytes): from one rank to one other. send() may wait until the other
+/// receives.
 /// leave(): this rank cannot go on; exchanges of the others end.
 // clang-format off
 template <class R>

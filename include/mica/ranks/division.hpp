@@ -91,6 +91,11 @@ class Division {
   std::vector<double> ends_{1.0};  // sums of shares up to each rank
 };
 
+/// How ranks divide the rows of products: where they divide layers, each has all rows of its own.
+[[nodiscard]] inline Division row_division(const Division& ranks, Split split) {
+  return split == Split::rows ? ranks : Division();
+}
+
 /// Rows of a product with n outputs are divided in units of this: panels of 16, where there are some.
 [[nodiscard]] constexpr std::size_t output_unit(std::size_t n) noexcept { return n % 16 == 0 ? 16 : 1; }
 /// Of n outputs those of this rank.

@@ -16,8 +16,8 @@
 
 namespace mica {
 
-/// What connects ranks. exchange(), send(), receive() and leave() as Ranks has them, and begin() where a message
-/// can be on its way while the rank computes. One thread of each rank at a time.
+/// What connects ranks. exchange(), send(), receive() and leave() as Ranks has them, and begin() where a
+/// message can be on its way while the rank computes. One thread of each rank at a time.
 // clang-format off
 template <class L>
 concept RankLink = requires(L& link, const L& constant, std::span<std::byte> all,

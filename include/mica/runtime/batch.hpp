@@ -319,8 +319,9 @@ class Batch {
         const Session<Model>& session = turn_[end]->generation.session();
         for (std::size_t r = rows; r > 0; --r) rows_.push_back(session.row(session.tokens().size() - r));
         if (rows == 0) continue;
-        all = all || turn_[end]->generation.best() == 0;
-        best = all ? 0 : std::max(best, turn_[end]->generation.best());
+        const std::size_t of_one = turn_[end]->generation.best();
+        all = all || of_one == 0;
+        best = all ? 0 : std::max(best, of_one);
       }
       const auto logits = rows_.empty() ? MatrixView<const float>() : logits_of(model_, rows_, best);
       std::size_t row = 0;

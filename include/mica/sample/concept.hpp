@@ -23,7 +23,7 @@ concept Sampler = requires(S sampler, std::span<const float> logits, sample::Tok
   { sampler.accept(token) };                                                   // a token of the text
 };
 
-/// A sampler that looks at the best logits alone. wanted(n_vocab): how many of them, of so many; n_vocab: at
+/// A sampler that looks at the best logits alone. wanted(n_vocab) says at how many of n_vocab; n_vocab means
 /// all. The others may then be any finite numbers that are not above these.
 template <class S>
 concept SelectiveSampler = Sampler<S> && requires(const S& sampler, std::size_t n_vocab) {

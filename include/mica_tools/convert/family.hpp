@@ -95,8 +95,8 @@ inline void write_common_keys(const FamilyInput& in, Keys& keys) {
   }
 }
 
-/// Raises ErrorCode::unsupported where the config names another activation than the one that GGUF's family has:
-/// silu, which is also called swish, or gelu in any of its spellings.
+/// Raises ErrorCode::unsupported where the config names another activation than GGUF's family has: silu,
+/// which is also called swish, or gelu in any of its spellings.
 inline void check_activation(const Config& config, std::string_view activation) {
   for (const char* const key : {"hidden_act", "hidden_activation"}) {
     const Json* const found = config.find(key);

@@ -60,11 +60,13 @@ struct RanksPlan {
   [[nodiscard]] bool by_layers() const noexcept {
     return question.choice.ranks.split() == ranks::Split::layers;
   }
-  /// Bytes that a rank sends, or receives, for a token: the larger number; about that where they divide layers.
+  /// Bytes that a rank sends, or receives, for a token: the larger number. Where they divide layers, the
+  /// mean.
   [[nodiscard]] double bytes_of(std::size_t rank) const noexcept {
-    if (by_layers()) return traffic.bytes / traffic.exchanges;
+    if (ranks.size() == 1) return 0;
+    if (by_layers()) return traffic.bytes / static_cast<double>(ranks.size());
     const double share = ranks[rank].share, others = static_cast<double>(ranks.size() - 1);
-    return traffic.bytes * (ranks.size() == 1 ? 0 : std::max(share * others, 1 - share));
+    return traffic.bytes * std::max(share * others, 1 - share);
   }
   /// Of the rank that needs most.
   [[nodiscard]] double slowest() const noexcept {
@@ -215,9 +217,9 @@ class RankSolver {
       const double part = static_cast<double>(rank.plan.weight_bytes) / all;
       rank.seconds = decode_bytes_ * part / machines_[r].read_bytes;
       if (streamed > 0) rank.seconds = std::max(rank.seconds, streamed / machines_[r].disk_bytes);
-      out_.wire_seconds = std::max(out_.wire_seconds, out_.bytes_of(r) / network_.bytes);
+      const double wire = out_.bytes_of(r) / network_.bytes;
+      out_.wire_seconds = out_.by_layers() ? out_.wire_seconds + wire : std::max(out_.wire_seconds, wire);
     }
-    if (out_.by_layers()) out_.wire_seconds = machines_.size() == 1 ? 0 : out_.traffic.bytes / network_.bytes;
   }
 
   const gguf::Document& document_;
@@ -234,10 +236,9 @@ class RankSolver {
 
 }  // namespace detail
 
-/// The plan of a question on machines, at least one. Raises ErrorCode::budget where their memory does not hold
-/// the model, usage where weights are streamed and a disk is not described, and what the planner raises.
-/// question.choice.ranks says by split() what they divide. Cost:
-/// some twenty dry runs for each machine.
+/// The plan of a question on machines, at least one. Raises ErrorCode::budget where their memory does not
+/// hold the model, usage where weights are streamed and a disk is not described, and what the planner raises.
+/// question.choice.ranks says by split() what they divide. Cost: some twenty dry runs for each machine.
 [[nodiscard]] inline RanksPlan plan_ranks(gguf::DocumentRef document, const Question& question,
                                           const std::vector<RankMachine>& machines, const Network& network,
                                           const RankPlanner& planner) {

@@ -90,7 +90,7 @@ struct LogitsLookedAt {
   std::size_t best = 0;
   std::size_t ranks = 1;  // that have some of them
 
-  /// Floats that are exchanged: each rank sends its best ones with their columns, where that is less than all.
+  /// Floats that are exchanged: each rank sends its best ones with their columns, if that is less than all.
   [[nodiscard]] std::size_t floats(std::size_t n_vocab) const noexcept {
     return best == 0 || best >= n_vocab / 2 / ranks ? n_vocab : 2 * best * ranks;
   }
@@ -107,7 +107,7 @@ struct LogitsLookedAt {
   return count.traffic();
 }
 
-/// The same of ranks that divide layers: each passes the token on to the next, and the last one has the logits.
+/// The same of ranks that divide layers: each passes the token on to the next, and the last has the logits.
 [[nodiscard]] inline Traffic traffic_of_layers(const arch::Config& config, std::size_t ranks,
                                                std::size_t best = 0) {
   const std::size_t numbers = (ranks - 1) * config.width + LogitsLookedAt{best, 1}.floats(config.n_vocab);

@@ -5,8 +5,8 @@
 //
 //   mpirun -n 4 program        World world;  ranks::Several<ranks::AnyLink> ranks(world);
 //
-// Needs an MPI library (MPI-3). The others go on when a process dies where mpirun lets them: that of Open MPI with
-// --enable-recovery; that of MPICH 4.0 ends them.
+// Needs an MPI library (MPI-3). The others go on when a process dies where mpirun lets them: that of Open MPI
+// with --enable-recovery; that of MPICH 4.0 ends them.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -136,27 +136,19 @@ class World final : public ranks::AnyLink {
     if (lost()) return false;
     if (peers_.size() == 1) return true;
     const std::lock_guard lock(mutex_);
-    const bool met = start(all, ends) && wait();
-    requests_.clear();
-    parts_.clear();
-    if (!met) lost_.store(true, std::memory_order_relaxed);
-    return met;
+    return settle(start(all, ends));
   }
   [[nodiscard]] bool send(std::size_t rank, std::span<const std::byte> bytes) noexcept override {
-    return pass([&](MPI_Request& request) {
-      costs_.sent_bytes += bytes.size();
-      ++costs_.sent_messages;
-      parts_.push_back({rank, bytes.size(), false});
-      return MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, static_cast<int>(rank),
-                       pass_tag, world_, &request);
-    });
+    if (lost()) return false;
+    const std::lock_guard lock(mutex_);
+    MICA_ASSERT(requests_.empty());  // begin() comes before exchange()
+    return settle(post_send(rank, bytes, pass_tag));
   }
   [[nodiscard]] bool receive(std::size_t rank, std::span<std::byte> bytes) noexcept override {
-    return pass([&](MPI_Request& request) {
-      parts_.push_back({rank, bytes.size(), true});
-      return MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, static_cast<int>(rank),
-                       pass_tag, world_, &request);
-    });
+    if (lost()) return false;
+    const std::lock_guard lock(mutex_);
+    MICA_ASSERT(requests_.empty());  // begin() comes before exchange()
+    return settle(post_receive(rank, bytes, pass_tag));
   }
   /// Once before an exchange().
   [[nodiscard]] bool begin(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept override {
@@ -186,52 +178,46 @@ class World final : public ranks::AnyLink {
     char heard_byte = 0, told_byte = 0;
   };
 
-  /// One message, and waits for it.
-  template <class Post>
-  [[nodiscard]] bool pass(Post&& post) noexcept {
-    if (lost()) return false;
-    const std::lock_guard lock(mutex_);
-    MICA_ASSERT(requests_.empty());  // begin() comes before exchange()
-    const bool met = post(requests_.emplace_back(MPI_REQUEST_NULL)) == MPI_SUCCESS && wait();
-    requests_.clear();
-    parts_.clear();
-    if (!met) lost_.store(true, std::memory_order_relaxed);
-    return met;
+  [[nodiscard]] bool post_send(std::size_t r, std::span<const std::byte> bytes, int tag) noexcept {
+    costs_.sent_bytes += bytes.size();
+    ++costs_.sent_messages;
+    parts_.push_back({r, bytes.size(), false});
+    return MPI_Isend(bytes.data(), count_of(bytes), MPI_BYTE, static_cast<int>(r), tag, world_,
+                     &requests_.emplace_back(MPI_REQUEST_NULL)) == MPI_SUCCESS;
   }
-  /// Posts all parts.
+  [[nodiscard]] bool post_receive(std::size_t r, std::span<std::byte> bytes, int tag) noexcept {
+    parts_.push_back({r, bytes.size(), true});
+    return MPI_Irecv(bytes.data(), count_of(bytes), MPI_BYTE, static_cast<int>(r), tag, world_,
+                     &requests_.emplace_back(MPI_REQUEST_NULL)) == MPI_SUCCESS;
+  }
+  [[nodiscard]] static int count_of(std::span<const std::byte> bytes) noexcept {
+    MICA_ASSERT(bytes.size() <= std::numeric_limits<int>::max());
+    return static_cast<int>(bytes.size());
+  }
+  /// Posts all parts, those of others first.
   [[nodiscard]] bool start(std::span<std::byte> all, std::span<const std::size_t> ends) noexcept {
     const int tag = first_tag + static_cast<int>(turn_++ % tags);
     const auto part = [&](std::size_t r) {
       const std::size_t first = r == 0 ? 0 : ends[r - 1];
-      MICA_ASSERT(ends[r] - first <= std::numeric_limits<int>::max());
       return all.subspan(first, ends[r] - first);
     };
-    const auto post = [&](auto&& call, std::size_t r, std::size_t bytes, bool comes) {
-      MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
-      parts_.push_back({r, bytes, comes});
-      return call(request) == MPI_SUCCESS;
-    };
-    for (std::size_t i = 1; i < peers_.size(); ++i) {
-      const std::size_t r = (rank_ + i) % peers_.size();
-      const auto theirs = part(r);
-      const auto receive = [&](MPI_Request& request) {
-        return MPI_Irecv(theirs.data(), static_cast<int>(theirs.size()), MPI_BYTE, static_cast<int>(r), tag,
-                         world_, &request);
-      };
-      if (!theirs.empty() && !post(receive, r, theirs.size(), true)) return false;
-    }
     const auto own = part(rank_);
-    for (std::size_t i = 1; i < peers_.size() && !own.empty(); ++i) {
-      const std::size_t r = (rank_ + i) % peers_.size();
-      const auto send = [&](MPI_Request& request) {
-        return MPI_Isend(own.data(), static_cast<int>(own.size()), MPI_BYTE, static_cast<int>(r), tag, world_,
-                         &request);
-      };
-      if (!post(send, r, own.size(), false)) return false;
-      costs_.sent_bytes += own.size();
-      ++costs_.sent_messages;
+    for (const bool comes : {true, false}) {
+      for (std::size_t i = 1; i < peers_.size(); ++i) {
+        const std::size_t r = (rank_ + i) % peers_.size();
+        const auto bytes = comes ? part(r) : own;
+        if (!bytes.empty() && !(comes ? post_receive(r, bytes, tag) : post_send(r, bytes, tag))) return false;
+      }
     }
     return true;
+  }
+  /// Waits for what is on its way.
+  [[nodiscard]] bool settle(bool posted) noexcept {
+    const bool met = posted && wait();
+    requests_.clear();
+    parts_.clear();
+    if (!met) lost_.store(true, std::memory_order_relaxed);
+    return met;
   }
   /// Until all have arrived, or a rank is gone.
   [[nodiscard]] bool wait() noexcept {

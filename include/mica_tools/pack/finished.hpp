@@ -18,9 +18,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mica::pack::detail {
@@ -33,19 +32,18 @@ namespace fs = std::filesystem;
 }
 
 /// Refuses a folder that holds other files than a packed model, and removes files that a killed run left
-/// unfinished. A link is refused too: packing would write to what it points to. Requires the folder's lock. Raises
-/// ErrorCode::usage, and unsupported for a folder of an earlier version.
+/// unfinished. A link is refused too: packing would write to what it points to. Requires the folder's lock.
+/// Raises ErrorCode::usage, and unsupported for a folder of an earlier version.
 inline void clean_folder(const std::string& folder) {
   const bool ours =
       gguf::has_file(folder, gguf::names::manifest) || gguf::has_file(folder, gguf::names::progress);
   if (!ours) gguf::refuse_first_version(folder);
   std::vector<std::string> leftovers;
-  const bool is_read = io::detail::for_each_beside(folder + "/", [&](int fd, const char* entry) {
-    const std::string_view name = entry;
+  const bool is_read = io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
     const bool leftover = is_leftover(name);
-    struct stat about = {};
-    const bool is_link = ::fstatat(fd, entry, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(about.st_mode);
-    MICA_CHECK(!is_link, usage, folder, ": holds a link, '", escaped(name),
+    std::error_code ignored;
+    MICA_CHECK(!fs::is_symlink(fs::symlink_status(io::in_folder(folder, name), ignored)), usage, folder,
+               ": holds a link, '", escaped(name),
                "', and what it points to would be overwritten; remove it, or name another folder");
     MICA_CHECK(ours || leftover, usage, folder, ": holds '", escaped(name),
                "' and no packed model; name a folder that is empty, or not there yet");

@@ -52,7 +52,7 @@ requires(!R::one) class Exchange<R, A> {
   /// widest: numbers of the widest rows. Raises ErrorCode::budget when the allocator refuses.
   Exchange(R ranks, const block::StepSizes& sizes, std::size_t widest, A allocator)
       : ranks_(std::move(ranks)),
-        row_division_(ranks_.split() == ranks::Split::rows ? ranks_.division() : ranks::Division()),
+        row_division_(ranks::row_division(ranks_.division(), ranks_.split())),
         batch_(ranks_.division().size() == 1 ? 0
                : row_division_.size() == 1   ? 1
                                              : std::min(sizes.chunk, max_batch)),
@@ -61,7 +61,7 @@ requires(!R::one) class Exchange<R, A> {
         staging_(take(message_bytes() + batch_ * widest_ / 16 * sizeof(std::int16_t),
                       allocator.book_as(budget::Account::activations))) {}
 
-  /// All ranks, and how they divide rows: where they divide layers, each has all rows of its own.
+  /// All ranks, and how they divide rows.
   [[nodiscard]] const ranks::Division& division() const noexcept { return ranks_.division(); }
   [[nodiscard]] const ranks::Division& row_division() const noexcept { return row_division_; }
   [[nodiscard]] bool by_layers() const noexcept { return row_division_.size() != ends_.size(); }
@@ -85,22 +85,21 @@ requires(!R::one) class Exchange<R, A> {
 
   /// A message of equal units, of which this rank has some; all get all.
   [[nodiscard]] bool units(std::span<std::byte> message, const ranks::Part& own) noexcept {
-    const std::size_t each = message.size() / own.all;
-    const std::size_t owner = by_layers() ? who(own.count != 0) : 0;
-    for (std::size_t r = 0; r < ends_.size(); ++r)
-      ends_[r] = (by_layers() ? r < owner ? 0 : own.all : division().part(own.all, r).end()) * each;
+    if (by_layers()) {
+      const std::size_t owner = who(own.count != 0);
+      for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = r < owner ? 0 : message.size();
+    } else {
+      const std::size_t each = message.size() / own.all;
+      for (std::size_t r = 0; r < ends_.size(); ++r) ends_[r] = division().part(own.all, r).end() * each;
+    }
     return exchange(message);
   }
   /// Bytes for the next rank, and those of the one before.
   [[nodiscard]] bool pass_on(std::span<const std::byte> bytes) noexcept {
-    for (; !bytes.empty() && !lost_; bytes = bytes.subspan(std::min(bytes.size(), max_passed)))
-      lost_ = !ranks_.send(division().rank() + 1, bytes.first(std::min(bytes.size(), max_passed)));
-    return !lost_;
+    return in_parts(bytes, [&](auto part) { return ranks_.send(division().rank() + 1, part); });
   }
   [[nodiscard]] bool take_on(std::span<std::byte> bytes) noexcept {
-    for (; !bytes.empty() && !lost_; bytes = bytes.subspan(std::min(bytes.size(), max_passed)))
-      lost_ = !ranks_.receive(division().rank() - 1, bytes.first(std::min(bytes.size(), max_passed)));
-    return !lost_;
+    return in_parts(bytes, [&](auto part) { return ranks_.receive(division().rank() - 1, part); });
   }
   /// A message that rank 0 has, and all get.
   [[nodiscard]] bool of_first(std::span<std::byte> message) noexcept {
@@ -118,8 +117,8 @@ requires(!R::one) class Exchange<R, A> {
     return true;
   }
 
-  /// Columns of y in units of `unit`: compute(first, count) computes so many of those of this rank's part, and
-  /// all get the others. Three quarters of one row are on their way while the rest is computed.
+  /// The same, and computes them: compute(first, count) is for columns of this rank's part, counted within
+  /// it. Of one row, three quarters are on their way while the rest is computed.
   template <class Compute>
   [[nodiscard]] bool outputs(View y, std::size_t unit, Compute&& compute) noexcept {
     const std::size_t own = row_division_.rank();
@@ -163,9 +162,10 @@ requires(!R::one) class Exchange<R, A> {
     return true;
   }
 
-  /// Logits, numbers of a row in units of `unit`, of which each rank has its part, or the last one all: all get the `count` best, and the
-  /// lowest float in place of the others of other ranks. Where a part has numbers that are not finite, one
-  /// of them is among its best. All numbers are exchanged where that costs less.
+  /// Logits in units of `unit`. Each rank has its part of them; where ranks divide layers, the last one has
+  /// all. Afterwards a rank has its own numbers, the `count` best of each other rank, and the lowest float in
+  /// place of the rest. A part with numbers that are not finite sends one of them. All numbers are exchanged
+  /// where that costs less.
   [[nodiscard]] bool best(std::span<float> row, std::size_t unit, std::size_t count) noexcept {
     const std::size_t size = ends_.size();
     if (size == 1) return true;
@@ -334,6 +334,16 @@ requires(!R::one) class Exchange<R, A> {
     }
   };
 
+  /// pass(part) for each message that the bytes need.
+  template <class Byte, class Pass>
+  [[nodiscard]] bool in_parts(std::span<Byte> bytes, Pass&& pass) noexcept {
+    while (!bytes.empty() && !lost_) {
+      const auto part = bytes.first(std::min(bytes.size(), max_passed));
+      lost_ = !pass(part);
+      bytes = bytes.subspan(part.size());
+    }
+    return !lost_;
+  }
   /// Of the largest message. One rank sends none.
   [[nodiscard]] std::size_t message_bytes() const noexcept {
     return std::max(batch_ * widest_ * sizeof(float), batch_ == 0 ? 0 : ends_.size());
