@@ -170,6 +170,28 @@ TEST_CASE("every header but the per-target ones is guarded by pragma once") {
   }
 }
 
+// The first virtual function that a class declares without a body and without `inline` makes the compiler write
+// the class, and all that it calls, into every unit that includes the header.
+TEST_CASE("a virtual function that is defined after its class is declared inline in it") {
+  std::size_t found = 0;
+  for (const auto& file : mica::test::library_files()) {
+    std::string declaration;
+    for (const std::string& line : file.lines) {
+      declaration += line;
+      if (line.ends_with(" override;")) {
+        CAPTURE(file.name);
+        CAPTURE(declaration);
+        CHECK(declaration.find("inline ") != declaration.npos);
+        ++found;
+      }
+      if (line.empty() || line.ends_with(';') || line.ends_with('{') || line.ends_with('}') ||
+          line.ends_with(':') || line.find("//") != line.npos)
+        declaration.clear();
+    }
+  }
+  CHECK(found > 0);
+}
+
 TEST_CASE("no header opens a namespace for its reader") {
   for (const auto& file : mica::test::library_files()) {
     CAPTURE(file.name);

@@ -24,6 +24,14 @@ struct TypeList {
   template <class T>
   static constexpr bool contains = (std::is_same_v<T, Ts> || ...);  // T itself; const T is another type
 
+  /// The place of T; size where the list does not have it.
+  template <class T>
+  static constexpr std::size_t place_of = [] {
+    std::size_t place = 0;
+    static_cast<void>(((std::is_same_v<T, Ts> || (++place, false)) || ...));
+    return place;
+  }();
+
   /// Calls `f(Type<T>{})` for each member in order.
   template <class F>
   static constexpr void for_each(F&& f) {

@@ -54,7 +54,7 @@ struct EncoderInput : Stateless, Unbuffered {
   template <class Step>
   static void add_row(Step& step, const TensorRef& matrix, std::size_t from, std::size_t row) noexcept {
     const auto x = step.input();  // (n, width)
-    step.matrix(matrix).visit([&](auto w) { w.decode_row(from, x[row].data()); });
+    step.matrix(matrix).decode_row(from, x[row].data());
     Step::Kernels::add(kernel::AddArgs{x, step.residual(), 1, row, row + 1});
   }
 };

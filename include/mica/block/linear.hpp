@@ -90,23 +90,31 @@ void project(E& executor, const kernel::Input& x, const std::array<Product<List>
 }
 
 /// Whether products with any of the matrices need int8 activations: those with integer weights.
-template <class List, class... More>
-[[nodiscard]] bool needs_codes(const tensor::AnyMatrix<List>& w, const More&... more) noexcept {
+template <class List>
+[[nodiscard]] bool needs_codes(const tensor::AnyMatrix<List>& w) noexcept {
   bool integer = false;
   if (!w.empty())
     w.visit([&](auto m) { integer = decltype(m)::Format::arithmetic == format::Arithmetic::integer; });
-  return integer || (needs_codes(more) || ...);
+  return integer;
+}
+template <class... Matrices>
+requires(sizeof...(Matrices) > 1) [[nodiscard]] bool needs_codes(const Matrices&... w) noexcept {
+  return (needs_codes(w) || ...);
 }
 
 /// Whether products of activations like x with any of the matrices read codes: those that need them, and
 /// those with floats of 16 bits that follow kernel/fast8.hpp.
-template <class List, class... More>
-[[nodiscard]] bool wants_codes(const kernel::QuantizedRows& x, const tensor::AnyMatrix<List>& w,
-                               const More&... more) noexcept {
+template <class List>
+[[nodiscard]] bool wants_codes(const kernel::QuantizedRows& x, const tensor::AnyMatrix<List>& w) noexcept {
   bool wanted = needs_codes(w);
   if (!w.empty() && kernel::scale_group(x) == kernel::fast8_group)
     w.visit([&](auto m) { wanted = kernel::can_be_fast8<typename decltype(m)::Format>; });
-  return wanted || (wants_codes(x, more) || ...);
+  return wanted;
+}
+template <class... Matrices>
+requires(sizeof...(Matrices) > 1)
+    [[nodiscard]] bool wants_codes(const kernel::QuantizedRows& x, const Matrices&... w) noexcept {
+  return (wants_codes(x, w) || ...);
 }
 
 /// x for a product that must not round its weights: without codes, if they are not needed.

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 
 namespace mica::block {
 
@@ -62,17 +63,25 @@ struct LayerInputs : Stateless {
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
       const std::size_t first = row * c.layers, last = first + c.layers;
       Kernels::rms_norm(kernel::RmsNormArgs{each, weight, step.epsilon(), each, first, last});
-      step.matrix(t.embedding).visit([&](auto w) {
-        using F = typename decltype(w)::Format;
-        float values[F::block_size];
-        for (std::size_t i = 0; i < all.cols(); ++i) {
-          if (i % F::block_size == 0) F::decode(w.block(step.token_of(row), i / F::block_size), values);
-          all[row][i] = std::fma(values[i % F::block_size], embedding_scale, all[row][i]);
-        }
-      });
+      add_row(step.matrix(t.embedding), step.token_of(row), embedding_scale, all[row]);
       Kernels::scale(kernel::ScaleArgs{all, 1.0f / std::sqrt(2.0f), row, row + 1});
     });
     return true;
+  }
+
+ private:
+  /// to += scale * a row of w.
+  template <class List>
+  static void add_row(const tensor::AnyMatrix<List>& w, std::size_t row, float scale,
+                      std::span<float> to) noexcept {
+    w.visit([&](auto m) {
+      using F = typename decltype(m)::Format;
+      float values[F::block_size];
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        if (i % F::block_size == 0) F::decode(m.block(row, i / F::block_size), values);
+        to[i] = std::fma(values[i % F::block_size], scale, to[i]);
+      }
+    });
   }
 };
 static_assert(Block<LayerInputs>);

@@ -197,12 +197,8 @@ struct ElementPair {
 
  private:
   template <class E>
-  [[nodiscard]] static std::size_t place_of(Type<E>) noexcept {
-    std::size_t place = 0;
-    visit_if(
-        List{}, [&](auto type) { return std::is_same_v<decltype(type), Type<E>> || (++place, false); },
-        [](auto) {});
-    return place;
+  [[nodiscard]] static constexpr std::size_t place_of(Type<E>) noexcept {
+    return List::template place_of<E>;
   }
 };
 

@@ -254,9 +254,8 @@ class BasicTransformer {
   /// Embeddings of tokens, scaled as a step has them, (tokens, width). Of a trunk. False: not read.
   [[nodiscard]] bool embed(std::span<const text::TokenId> tokens, MatrixView<float> rows) noexcept {
     if (is_halted() || !pager_.acquire(0)) return false;
-    matrix(weights_.token_embd()).visit([&](auto w) {
-      for (std::size_t t = 0; t < tokens.size(); ++t) w.decode_row(tokens[t], rows[t].data());
-    });
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+      matrix(weights_.token_embd()).decode_row(tokens[t], rows[t].data());
     pager_.release(0);
     for (std::size_t t = 0; config_.embedding_scale != 1 && t < tokens.size(); ++t)
       Kernels::scale(kernel::ScaleArgs{rows, config_.embedding_scale, t, t + 1});

@@ -61,21 +61,25 @@ class AnyMatrix {
   /// Calls `f(Matrix<F>)` with the format of this matrix.
   template <class F>
   void visit(F&& f) const {
-    const bool known = visit_if(
-        List{},
-        [&](auto type) {
-          using Format = typename decltype(type)::type;
-          return Format::id == id_ && is_packed<Format> == packed_;
-        },
-        [&](auto type) {
-          using Format = typename decltype(type)::type;
-          f(Matrix<Format>(reinterpret_cast<const typename Format::Block*>(data_), rows_, cols_));
-        });
+    const bool known = visit_one_of(List{}, f);
     MICA_ASSERT(known);
     static_cast<void>(known);
   }
 
+  /// The numbers of a row, as Matrix::decode_row() gives them.
+  void decode_row(std::size_t row, float* to) const noexcept {
+    visit([&](auto w) { w.decode_row(row, to); });
+  }
+
  private:
+  // Not by visit_if(): its functions for each format are most of a program without optimisation.
+  template <class... Fs, class F>
+  [[nodiscard]] bool visit_one_of(TypeList<Fs...>, F& f) const {
+    return ((Fs::id == id_ && is_packed<Fs> == packed_ &&
+             (f(Matrix<Fs>(reinterpret_cast<const typename Fs::Block*>(data_), rows_, cols_)), true)) ||
+            ...);
+  }
+
   format::Id id_ = {};
   bool packed_ = false;
   const std::byte* data_ = nullptr;

@@ -34,9 +34,10 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <sys/mman.h>
+#include <string_view>
 #include <utility>
 #include <vector>
+#include <sys/mman.h>
 
 namespace mica::fit {
 
@@ -86,7 +87,7 @@ class MachineProbe {
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
       if (!run_.continues()) return;
-      speed.formats[F::id] = measure_format<F, true>(rounds);
+      speed.formats[F::id] = measure_weights(weights<F>(true), rounds);
     });
     if (run_.continues()) speed.rows = measure_rows(rounds);
     if (run_.continues()) speed.run_seconds = measure_run(rounds);
@@ -99,7 +100,7 @@ class MachineProbe {
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
       if constexpr (PackableFormat<F>) {
-        if (run_.continues()) speed.files[F::id] = measure_format<F, false>(rounds);
+        if (run_.continues()) speed.files[F::id] = measure_weights(weights<F>(false), rounds);
       }
     });
     for (const auto& [id, found] : speed.formats) {
@@ -160,27 +161,35 @@ class MachineProbe {
     return seconds[seconds.size() / 2];
   }
 
+  /// A format of weights, packed as resident weights are, or as in a file.
+  struct Weights {
+    format::Id id;
+    std::string_view name;
+    std::size_t row_bytes;
+    bool packed, quantized;  // quantized: integer formats multiply quantized tokens
+  };
   template <class F>
-  static constexpr std::size_t bytes_of_row = cols / F::block_size * sizeof(typename F::Block);
-  /// Rows of the memory, packed as resident weights are, or as in a file.
-  template <class F, bool packed>
-  [[nodiscard]] tensor::AnyMatrix<List> matrix(std::size_t first, std::size_t rows) const noexcept {
-    return {F::id, memory_.data() + first * bytes_of_row<F>, rows, cols, packed && PackableFormat<F>};
+  [[nodiscard]] static Weights weights(bool packed) noexcept {
+    return {F::id, F::name, cols / F::block_size * sizeof(typename F::Block), packed && PackableFormat<F>,
+            F::arithmetic == format::Arithmetic::integer};
+  }
+  /// Rows of the memory.
+  [[nodiscard]] tensor::AnyMatrix<List> matrix(const Weights& w, std::size_t first,
+                                               std::size_t rows) const noexcept {
+    return {w.id, memory_.data() + first * w.row_bytes, rows, cols, w.packed};
   }
 
-  template <class F, bool packed>
-  [[nodiscard]] plan::FormatSpeed measure_format(std::size_t rounds) {
-    check<F, packed>(1);
-    check<F, packed>(many);
-    constexpr std::size_t row_bytes = bytes_of_row<F>;
-    const std::size_t rows = memory_.size() / row_bytes / 64 * 64;
-    const double one = time(rounds, [&] { multiply<F, packed>(1, rows); });
-    const double all = time(rounds, [&] { multiply<F, packed>(many, cols); });
-    plan::FormatSpeed speed{static_cast<double>(rows * row_bytes) / one,
+  [[nodiscard]] plan::FormatSpeed measure_weights(const Weights& w, std::size_t rounds) {
+    check(w, 1);
+    check(w, many);
+    const std::size_t rows = memory_.size() / w.row_bytes / 64 * 64;
+    const double one = time(rounds, [&] { multiply(w, 1, rows); });
+    const double all = time(rounds, [&] { multiply(w, many, cols); });
+    plan::FormatSpeed speed{static_cast<double>(rows * w.row_bytes) / one,
                             static_cast<double>(many * cols * cols) / all};
     for (const std::size_t tokens : more_tokens) {
       const std::size_t n = tokens < 64 ? round_up<std::size_t>(rows / 4, 64) : std::min(cols, rows);
-      const double seconds = time(rounds, [&] { multiply<F, packed>(tokens, n); });
+      const double seconds = time(rounds, [&] { multiply(w, tokens, n); });
       speed.macs[tokens] = static_cast<double>(tokens * n * cols) / seconds;
     }
     return speed;
@@ -202,37 +211,34 @@ class MachineProbe {
   }
 
   /// y = x W^T with the first rows of the memory, as many of them together as fit into y.
-  template <class F, bool packed>
-  void multiply(std::size_t tokens, std::size_t rows) noexcept {
+  void multiply(const Weights& w, std::size_t tokens, std::size_t rows) noexcept {
     const MatrixView<const float> x(x_.data(), tokens, cols);
     const kernel::Input input{x, codes(tokens)};
-    if constexpr (F::arithmetic == format::Arithmetic::integer) {
+    if (w.quantized) {
       executor_.run(tokens, [&](std::size_t t, std::size_t) noexcept {
         K::quantize(kernel::QuantizeArgs{x, codes(tokens), t, t + 1});
       });
     }
     for (std::size_t first = 0; first < rows; first += rows_at_once) {
       const std::size_t n = std::min(rows_at_once, rows - first);
-      block::project<K>(
-          executor_, input,
-          std::array{block::Product<List>{matrix<F, packed>(first, n), {y_.data(), tokens, n}}});
+      block::project<K>(executor_, input,
+                        std::array{block::Product<List>{matrix(w, first, n), {y_.data(), tokens, n}}});
     }
   }
 
   /// The first row of a product by the specification, and all others beside it.
-  template <class F, bool packed>
-  void check(std::size_t tokens) {
+  void check(const Weights& w, std::size_t tokens) {
     constexpr std::size_t rows = 64;
-    multiply<F, packed>(tokens, rows);
+    multiply(w, tokens, rows);
     std::vector<float> y(rows);
-    matrix<F, packed>(0, rows).visit([&](auto w) {
-      using P = typename decltype(w)::Format;
+    matrix(w, 0, rows).visit([&](auto m) {
+      using P = typename decltype(m)::Format;
       kernel::Scalar::template matmul<P>(
-          kernel::MatmulArgs<P>{w, {{x_.data(), 1, cols}, codes(1)}, {y.data(), 1, rows}, 0, rows});
+          kernel::MatmulArgs<P>{m, {{x_.data(), 1, cols}, codes(1)}, {y.data(), 1, rows}, 0, rows});
     });
     const bool good = std::all_of(y_.begin(), y_.begin() + static_cast<std::ptrdiff_t>(tokens * rows),
                                   [&](float found) { return found == y.front(); });
-    MICA_CHECK(good, failed, F::name, ": a product of ", tokens,
+    MICA_CHECK(good, failed, w.name, ": a product of ", tokens,
                " tokens is not what the specification says; this build or this machine computes wrongly");
   }
 

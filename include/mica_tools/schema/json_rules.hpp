@@ -52,7 +52,7 @@ class JsonRules final : public constraint::Rules {
   [[nodiscard]] Shapes& shapes() noexcept { return shapes_; }
 
   // Required by Rules
-  [[nodiscard]] ExprId body(RuleId rule, Expressions& expressions) override;
+  [[nodiscard]] inline ExprId body(RuleId rule, Expressions& expressions) override;
   [[nodiscard]] std::size_t bytes() const noexcept override {
     return rules_.size() * 96 + cases_.size() * 256 + objects_.size() * 512 + arrays_.size() * 256;
   }

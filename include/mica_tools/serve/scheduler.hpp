@@ -52,14 +52,14 @@ class Scheduler final : public Service {
   }
 
   // Required by Service
-  std::vector<ModelCard> models() const override;
-  std::shared_ptr<const ServedModel> model(std::string_view name,
-                                           const std::function<bool()>& open = {}) override;
-  bool unload(std::string_view name) override;
-  void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) override;
-  std::shared_ptr<Answer> submit(Job job) override;
-  SlotResult slot(SlotTask task) override;
-  Snapshot snapshot() const override;
+  inline std::vector<ModelCard> models() const override;
+  inline std::shared_ptr<const ServedModel> model(std::string_view name,
+                                                  const std::function<bool()>& open = {}) override;
+  inline bool unload(std::string_view name) override;
+  inline void keep_alive(std::string_view name, std::optional<std::chrono::seconds> time) override;
+  inline std::shared_ptr<Answer> submit(Job job) override;
+  inline SlotResult slot(SlotTask task) override;
+  inline Snapshot snapshot() const override;
 
   // Specific to Scheduler
   /// Does all the work, until drain() or stop().

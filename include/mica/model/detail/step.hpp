@@ -82,12 +82,10 @@ class Step {
     const block::TensorRef& all = weights_.token_embd();
     const ranks::Part own = ranks::outputs(exchange_.row_division(), config_.n_vocab);
     if (all.present()) {  // else mtp_input() has them
-      matrix(all).visit([&](auto w) {
-        for (std::size_t t = first; t < last; ++t) {
-          const std::size_t row = token_of(t) - own.first;
-          if (Ranks::one || row < own.count) w.decode_row(row, residual_[t].data());
-        }
-      });
+      for (std::size_t t = first; t < last; ++t) {
+        const std::size_t row = token_of(t) - own.first;
+        if (Ranks::one || row < own.count) matrix(all).decode_row(row, residual_[t].data());
+      }
     }
     if constexpr (Ranks::one)
       return true;
