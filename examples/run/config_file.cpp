@@ -221,7 +221,8 @@ std::string line_of(const Flag& flag) {
 ConfigFile::ConfigFile(std::string path) : path_(std::move(path)) {
   const std::string text = bounded_text(path_);
   try {
-    entries_ = Parser(text).read();
+    constexpr std::string_view mark = "\xEF\xBB\xBF";  // some editors begin a text with it
+    entries_ = Parser(text.starts_with(mark) ? std::string_view(text).substr(mark.size()) : text).read();
   } catch (const Error& error) {
     raise(error.code(), path_, ":", error.message(), ".");
   }

@@ -37,7 +37,7 @@ Function* module_function(Function*, const char* name, const std::string& what) 
     if (function) return reinterpret_cast<Function*>(function);
   }
   raise(ErrorCode::failed, what, ": the module for URLs cannot be loaded: ", escaped(::dlerror(), 300),
-        "; install it with the program, or download the file first");
+        "; if it is missing, install it with the program, or download the file first");
 }
 #define MICA_CALL(function, what) module_function(static_cast<decltype(&function)>(nullptr), #function, what)
 

@@ -221,6 +221,8 @@ TEST_CASE("what config.json asks for and no key can say is refused by its name")
       {"mistral", R"({"rope_parameters": {"rope_type": "longrope"}})", "type 'longrope' becomes tensors"},
       {"qwen3", R"({"rope_parameters": {"rope_type": "llama3"}})", "the family 'qwen3' does not have"},
       {"llama", R"({"model_type": 3})", "'model_type' is missing"},
+      {"llama", R"({"attention_bias": true})", "'attention_bias' is true, and no tensor"},
+      {"llama", R"({"vocab_size": 70000})", "'vocab_size' is 70000, and tensor"},
       {"llama", R"({"model_type": "3_next"})", "'model_type' is '3_next'"},  // an end of qwen3_next
       {"llama", R"({"model_type": "gemma3_"})", "'model_type' is 'gemma3_'"},
       {"llama", R"({"model_type": ""})", "'model_type' is ''"},

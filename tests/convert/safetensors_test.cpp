@@ -105,7 +105,7 @@ TEST_CASE("a safetensors header that lies is refused by what it lies about") {
   CHECK(refuses("[]", 0, "an array"));
   CHECK(refuses(R"("text")", 0, "a string"));
   CHECK(refuses("{", 0, "not JSON"));
-  CHECK(refuses("", 0, "not JSON"));
+  CHECK(refuses("", 0, "the header is empty"));
   CHECK(refuses("{" + entry("F32", "[2]", "[0,8]") + "," + entry("F32", "[2]", "[8,16]") + "}", 16, "twice"));
 }
 

@@ -127,6 +127,11 @@ TEST_CASE("merges may be pairs, and a space in one becomes what it is in a byte-
   CHECK(folder.read(12).merges == std::vector<std::string>{"a b",
                                                            "c\xC4\xA0 \xC4\xA0"
                                                            "d"});
+  for (const char* const merge : {"ab", "a b c", " a", "a ", "", " "}) {
+    CAPTURE(merge);
+    folder.tokenizer["model"]["merges"] = json::array({merge});
+    CHECK(mentions(folder.refused(12), "merge 0 is no pair of texts"));
+  }
   folder.tokenizer["model"]["merges"] = json::array({json::array({"a", "b", "c"})});
   CHECK(mentions(folder.refused(), "merge 0 is no pair"));
 }

@@ -144,6 +144,12 @@ TEST_CASE("texts, words and lists of a file are read as TOML has them") {
         "n-prompt = \"8,16\" # file");
 }
 
+TEST_CASE("a byte order mark before a file is no part of it") {
+  const Ran ran = configured_by("\xEF\xBB\xBFtemp = 0.5\n", "run");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(line_of("\n" + ran.out, "temp") == "temp = \"0.5\" # file");
+}
+
 TEST_CASE("what --print-config shows is a configuration file with the same values") {
   const Words given = {
       "run",    "m.gguf", "--print-config",    "-r",     "[a,b]", "-r",  "\"q\"", "-p", "x\ny \\", "-n", "7",

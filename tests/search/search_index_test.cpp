@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <string>
 #include <vector>
+#include <sys/resource.h>
 
 namespace mica::test::search_index_test {
 namespace {
@@ -172,6 +173,20 @@ TEST_CASE(
     CHECK(rest.texts + part.passages() == 4);
     CHECK(contents(t.index) == contents(t.elsewhere.path("whole")));
   }
+}
+
+TEST_CASE("a process that can open no further files has no text, and says so") {
+  TemporaryFolder folder;
+  folder.file("a.txt", std::string_view("text"));
+  CHECK(search::read_text_file(folder.path("a.txt")) == "text");
+  CHECK(!search::read_text_file(folder.path("b.txt")));
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const ::rlimit none{0, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const Error error = refusal([&] { static_cast<void>(search::read_text_file(folder.path("a.txt"))); });
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(error.code() == ErrorCode::failed);
 }
 
 TEST_CASE("a writer that is not committed leaves nothing") {

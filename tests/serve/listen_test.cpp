@@ -167,6 +167,7 @@ TEST_CASE("requests that are too slow, too long or no HTTP end with an answer or
   CHECK(reply_to("GET /" + std::string(3000, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n")
             .starts_with("HTTP/1.1 414"));
   CHECK(reply_to("nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
+  CHECK(reply_to("GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n").starts_with("HTTP/1.1 400"));
   CHECK(reply_to("GET / HTTP/1.1\r\n" + std::string(9000, 'a') + ": b\r\n\r\n").starts_with("HTTP/1.1 400"));
   Client good(server);
   CHECK(good.send("GET /still HTTP/1.1\r\nHost: x\r\n\r\n"));

@@ -49,7 +49,8 @@ namespace detail {
 class File {
  public:
   /// Raises ErrorCode::file when the path is empty or missing (with the nearest name beside it), a folder,
-  /// not a regular file, not readable, or has a zero byte. Errors show a path without its control characters.
+  /// not a regular file, not readable, or has a zero byte; failed when the process can open no further files.
+  /// Errors show a path without its control characters.
   [[nodiscard]] static File open(std::string path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -144,7 +145,10 @@ inline File File::open(std::string path) {
   if (!fd) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) detail::raise_missing(path);
-    raise(ErrorCode::file, detail::shown(path), ": cannot be opened: ", detail::errno_text(error));
+    const bool lacks =
+        error == EMFILE || error == ENFILE || error == ENOMEM;  // the process, and not the file
+    raise(lacks ? ErrorCode::failed : ErrorCode::file, detail::shown(path),
+          ": cannot be opened: ", detail::errno_text(error));
   }
   struct ::stat status {};
   MICA_CHECK(::fstat(fd.get(), &status) == 0, file, detail::shown(path),

@@ -19,6 +19,7 @@
 #include "mica_tools/embed/text_tokens.hpp"
 #include "mica_tools/synth/header_only.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -87,13 +88,31 @@ inline constexpr std::string_view rerank_template =
     "{query}\n"
     "<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
+/// Raises ErrorCode::file where config.json says that attention has biases, and the checkpoint has none.
+inline void check_biases(const Checkpoint& checkpoint, const Config& config, const Family& family) {
+  constexpr std::string_view bias = "layers.#.self_attn.q_proj.bias";
+  const auto is_bias = [&](const TensorRule& rule) { return rule.from == bias; };
+  if (!config.flag_or("attention_bias", false)) return;
+  if (std::none_of(family.tables.begin(), family.tables.end(),
+                   [&](auto table) { return std::any_of(table.begin(), table.end(), is_bias); }))
+    return;  // it has them under another name, or for other products
+  const auto& all = checkpoint.entries();
+  MICA_CHECK(std::any_of(all.begin(), all.end(),
+                         [&](const auto& each) { return CanonicalName(each.first).pattern == bias; }),
+             file, config.where("attention_bias"),
+             " is true, and no tensor 'layers.0.self_attn.q_proj.bias' ", "is in the safetensors files");
+}
+
 /// Rows of the embedding, which is the vocabulary that counts.
 [[nodiscard]] inline std::uint64_t embedding_rows(const Checkpoint& checkpoint, const Config& config,
                                                   const Family& family) {
   for (const auto& [name, entry] : checkpoint.entries()) {
     if (!is_embedding(family, CanonicalName(name).pattern) || entry.tensor->shape.size() != 2) continue;
     const std::uint64_t rows = entry.tensor->shape[0];
-    const std::uint64_t all = family.padded ? std::max(rows, config.count_or("vocab_size", rows)) : rows;
+    const std::uint64_t said = config.count_or("vocab_size", rows);
+    MICA_CHECK(said == rows || family.padded, file, config.where("vocab_size"), " is ", said,
+               ", and tensor '", escaped(name), "' has ", rows, " rows");
+    const std::uint64_t all = std::max(rows, said);
     MICA_CHECK(all > 0 && all <= VocabularyData::max_tokens, limit, config.path(), ": ", all,
                " tokens; allowed: 1 to ", VocabularyData::max_tokens);
     return all;
@@ -177,6 +196,7 @@ class Conversion {
     name_ = options.name.empty() ? detail::folder_name(folder) : options.name;
     sizes_ = read_sizes(config_, family_->defaults);
     sizes_.vocabulary = detail::embedding_rows(checkpoint_, config_, *family_);
+    detail::check_biases(checkpoint_, config_, *family_);
     if (family_->mtp) sizes_.mtp_layers = detail::mtp_layers(checkpoint_);
     const Rope rope = read_rope(config_, family_->defaults);
     vocabulary_ = read_vocabulary(folder, config_, sizes_.vocabulary, family_->vocabulary);

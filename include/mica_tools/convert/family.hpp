@@ -95,6 +95,13 @@ inline void write_common_keys(const FamilyInput& in, Keys& keys) {
   }
 }
 
+/// Raises ErrorCode::unsupported for a text of the config that the family does not have.
+inline void require_supported(const Config& config, std::string_view key, bool supported,
+                              std::string_view found, std::string_view wanted) {
+  MICA_CHECK(supported, unsupported, config.where(key), " is '", escaped(found),
+             "'; this family is supported with '", wanted, "' alone");
+}
+
 /// Raises ErrorCode::unsupported where the config names another activation than GGUF's family has: silu,
 /// which is also called swish, or gelu in any of its spellings.
 inline void check_activation(const Config& config, std::string_view activation) {
@@ -102,9 +109,8 @@ inline void check_activation(const Config& config, std::string_view activation) 
     const Json* const found = config.find(key);
     if (found == nullptr || !found->is_string()) continue;
     const auto name = found->get<std::string>();
-    MICA_CHECK(name.starts_with(activation) || (activation == "silu" && name == "swish"), unsupported,
-               config.where(key), " is '", escaped(name), "'; this family is supported with '", activation,
-               "' alone");
+    require_supported(config, key, name.starts_with(activation) || (activation == "silu" && name == "swish"),
+                      name, activation);
   }
 }
 

@@ -65,9 +65,9 @@ namespace detail {
     rope.partial = detail::member_real(config, rope.scaling, "partial_rotary_factor", rope.partial);
     rope.type = detail::rope_type(config, *rope.scaling);
   }
-  MICA_CHECK(rope.base > 0 && rope.partial > 0 && rope.partial <= 1, file, config.path(), ": rope base ",
-             rope.base, ", rotated share ", rope.partial,
-             "; allowed: a base above 0, a share above 0 and up to 1");
+  MICA_CHECK(rope.base > 0, file, config.where("rope_theta"), " is ", rope.base, "; allowed: above 0");
+  MICA_CHECK(rope.partial > 0 && rope.partial <= 1, file, config.where("partial_rotary_factor"), " is ",
+             rope.partial, "; allowed: above 0, and up to 1");
   return rope;
 }
 

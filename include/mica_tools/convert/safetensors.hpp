@@ -216,6 +216,7 @@ class Safetensors {
                " bytes; allowed: ", max_header_bytes);
     MICA_CHECK(header_bytes <= all.size() - 8, file, path_, ": truncated: a header of ", header_bytes,
                " bytes in a file of ", all.size());
+    MICA_CHECK(header_bytes > 0, file, path_, ": the header is empty; a JSON object is needed");
     const std::string_view header(reinterpret_cast<const char*>(all.data()) + 8,
                                   static_cast<std::size_t>(header_bytes));
     tensors_ = detail::parse_safetensors_header(header, path_);

@@ -51,9 +51,7 @@ class Listener final : public httplib::Server {
     set_error_handler([](const httplib::Request&, httplib::Response& response) {
       if (!response.body.empty() || response.content_length_ != 0) return;  // a route's own
       current_stream->spoil();
-      refuse(
-          response, response.status,
-          response.status == 413 ? "the body is longer than this server accepts" : "the request is not HTTP");
+      refuse(response, response.status, std::string(why(response.status)));
     });
   }
 
@@ -72,6 +70,25 @@ class Listener final : public httplib::Server {
   std::atomic<bool> ending{false};
 
  private:
+  /// Why the library refuses a request.
+  static std::string_view why(int status) noexcept {
+    switch (status) {
+      case 404:
+        return "there is no such route for this method";
+      case 408:
+        return "the request was not complete in time";
+      case 413:
+        return "the body is longer than this server accepts";
+      case 414:
+        return "the path is too long";
+      case 417:
+        return "what the header Expect asks for is not done here";
+      case 431:
+        return "the headers are longer than this server accepts";
+      default:
+        return status < 500 ? "the request is not HTTP" : "the request could not be answered";
+    }
+  }
   static void refuse(httplib::Response& response, int status, const std::string& message) {
     response.status = status;
     response.set_content(join("{\"error\":{\"code\":", status, ",\"message\":\"", message,
@@ -94,6 +111,8 @@ class Listener final : public httplib::Server {
     body.bytes = is_number ? std::stoull(length) : chunked ? options_.max_body : 0;
     if (has_length && (!is_number || std::next(first) != last || chunked)) {
       body.refuse(400, "Content-Length must be one whole number");
+    } else if (request.get_header_value_count("Host") > 1) {  // which one would be checked?
+      body.refuse(400, "there must be one header Host");
     } else if (request.has_header("Content-Encoding")) {
       body.refuse(415, "compressed bodies are not read");
     } else if (body.bytes > options_.max_body) {

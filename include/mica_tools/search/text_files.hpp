@@ -77,18 +77,24 @@ inline void check_folder(const std::string& folder) {
 }
 
 /// The text of a file that was found: an empty one of a file that is binary or not UTF-8; nullopt if the file
-/// cannot be read, or has gone.
+/// cannot be read, or has gone. Raises ErrorCode::failed if the process can open no further files.
 [[nodiscard]] inline std::optional<std::string> read_text_file(const std::string& path) {
+  std::optional<io::File> file;
   try {
-    const io::File file = io::File::open(path);
-    if (file.size() > max_file_bytes) return std::nullopt;
-    std::string text(static_cast<std::size_t>(file.size()), '\0');
-    file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-    if (text.find('\0') != text.npos || !text::is_utf8(text)) text.clear();
-    return text;
+    file = io::File::open(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::file) throw;
+    return std::nullopt;
+  }
+  if (file->size() > max_file_bytes) return std::nullopt;
+  std::string text(static_cast<std::size_t>(file->size()), '\0');
+  try {
+    file->read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   } catch (const Error&) {
     return std::nullopt;
   }
+  if (text.find('\0') != text.npos || !text::is_utf8(text)) text.clear();
+  return text;
 }
 
 /// Whether the name of a file says that its text is Markdown.

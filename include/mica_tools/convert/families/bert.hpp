@@ -107,8 +107,7 @@ inline constexpr std::span<const TensorRule> roberta_tables[] = {
 /// A text that must be this one.
 inline void require_text(const FamilyInput& in, std::string_view key, std::string_view wanted) {
   const std::string found = in.config.text_or(key, wanted);
-  MICA_CHECK(found == wanted, unsupported, in.config.where(key), " is '", escaped(found),
-             "'; this family is supported with '", wanted, "' alone");
+  require_supported(in.config, key, found == wanted, found, wanted);
 }
 
 /// The keys of all encoders with LayerNorm.

@@ -139,16 +139,17 @@ class TokenizerJson {
     MICA_CHECK(merges != nullptr && merges->is_array(), file, file_, ": key 'merges' is missing");
     out.merges.reserve(merges->size());
     for (const Json& merge : *merges) {
+      std::string pair;  // with one space, which separates the two
       if (merge.is_string()) {
-        out.merges.push_back(merge.get<std::string>());
-        continue;
+        pair = merge.get<std::string>();
+      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+        for (const Json& part : merge)
+          pair += join(pair.empty() ? "" : " ", detail::replaced(part.get<std::string>(), " ", "\xC4\xA0"));
       }
-      MICA_CHECK(merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string(), file,
-                 file_, ": merge ", out.merges.size(), " is no pair of texts");
-      std::string pair;
-      for (const Json& part : merge) {  // the file separates the two by a space
-        pair += join(pair.empty() ? "" : " ", detail::replaced(part.get<std::string>(), " ", "\xC4\xA0"));
-      }
+      const std::size_t space = pair.find(' ');
+      MICA_CHECK(space != pair.npos && space == pair.rfind(' ') && space != 0 && space + 1 != pair.size(),
+                 file, file_, ": merge ", out.merges.size(),
+                 " is no pair of texts: ", escaped(merge.dump(), 60));
       out.merges.push_back(std::move(pair));
     }
   }
