@@ -19,6 +19,7 @@
 #include "mica/text/vocabulary_gguf.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <string_view>
 
 using Story =
@@ -41,7 +42,7 @@ int main(int argc, char** argv) try {
   print(beginning);
   mica::generate(session, tokenizer, sampler, tokenizer.encode(beginning), {.max_tokens = 240}, print);
   return print("\n") ? 0 : 1;
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

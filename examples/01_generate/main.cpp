@@ -9,6 +9,7 @@
 
 #include "mica/runtime/complete.hpp"
 
+#include <exception>
 #include <filesystem>
 #include <iostream>
 
@@ -17,7 +18,7 @@ int main(int argc, char** argv) try {
   if (!std::filesystem::exists(path)) return std::cout << path << " is not there: name a model\n", 0;
   auto model = mica::open(path);
   std::cout << "Once upon a time" << mica::complete(model, "Once upon a time", {.max_tokens = 60}) << '\n';
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::cerr << error.what() << '\n';
   return 1;
 }

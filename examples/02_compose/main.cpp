@@ -26,6 +26,7 @@
 #include "mica/text/vocabulary_gguf.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 
@@ -55,7 +56,7 @@ int main(int argc, char** argv) try {
   std::printf("\n\n%zu tokens, %zu bytes of keys and values for every 16\n", result.tokens.size(),
               model.kv_bytes_per_tile());
   return 0;
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

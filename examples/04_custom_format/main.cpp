@@ -15,6 +15,7 @@
 #include "sym3.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 
@@ -74,7 +75,7 @@ int main(int argc, char** argv) try {
   tell(file);
   fs::remove(file);
   return 0;
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

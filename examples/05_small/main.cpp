@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 using Small =
@@ -63,7 +64,7 @@ int main(int argc, char** argv) try {
   }
   write_story(argv[1]);
   return 0;
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -13,6 +13,7 @@
 #include "mica/runtime/complete.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <list>
 #include <string>
@@ -67,7 +68,7 @@ int main(int argc, char** argv) try {
     });
   } while (!stories.empty());
   return 0;
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -12,6 +12,7 @@
 #include "mica/runtime/complete.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -63,7 +64,7 @@ int main(int argc, char** argv) try {
   go_on(model, file);
   std::filesystem::remove(file);
   return 0;
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

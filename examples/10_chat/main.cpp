@@ -16,6 +16,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -62,7 +63,7 @@ int main(int argc, char** argv) try {
   chat.regenerate(sampler, options, print);  // the sampler has other random numbers now
   chat.undo();                               // the last question and its answer
   std::printf("\n  (messages: %zu)\n", chat.messages().size());
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 
@@ -42,7 +43,7 @@ int main(int argc, char** argv) try {
   mica::sample::Standard<> sampler({.temperature = 0.8f, .seed = 2}, model.config().n_vocab);
   const auto answer = mica::complete(model, "Once upon a time", sampler, options, [](auto) { return true; });
   std::printf("perplexity %.2f\n", std::exp(-sum / static_cast<double>(answer.tokens.size())));
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

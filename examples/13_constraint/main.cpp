@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -106,7 +107,7 @@ int main(int argc, char** argv) try {
   const auto tokens = std::make_shared<mica::constraint::TokenTrie>(model.tokenizer());
   mica::constraint::Grammar grammar(tokens, houses());
   tell(model, grammar);
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

@@ -16,6 +16,7 @@
 #include "mica_tools/calls/tools_of_json.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -74,7 +75,7 @@ int main(int argc, char** argv) try {
     std::printf("  %zu tokens, %zu of them forced\n", result.tokens.size(), result.forced);
   }
   return 0;
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "14_tools: %s\n", error.what());
   return 1;
 }

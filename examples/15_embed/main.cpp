@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <exception>
 #include <numeric>
 #include <span>
 #include <string>
@@ -93,7 +94,7 @@ int main(int argc, char** argv) try {
   std::printf("%zu texts, %zu tokens, %zu numbers each\n", texts.size(), rows.all_tokens(), rows.width);
   if (texts.size() > 1)
     std::printf("%.3f  %s | %s\n", static_cast<double>(best), texts[first].c_str(), texts[second].c_str());
-} catch (const mica::Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "15_embed: %s\n", error.what());
   return 1;
 }

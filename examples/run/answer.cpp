@@ -382,7 +382,13 @@ int complete_text(const AnswerVerb& verb, Model& model, const std::string& promp
     check_continues(verb, model, text.size());
     answerer.continue_answer(std::span(text).subspan(std::min(answerer.first_prompt(), text.size())));
   }
-  if (text.empty()) text = prompt_ids(model.tokenizer(), prompt);
+  if (text.empty()) {
+    const std::size_t n_ctx = model.transformer().n_ctx(), least = min_tokens(model.tokenizer(), prompt);
+    MICA_CHECK(least <= n_ctx, limit, "the prompt has ", prompt.size(), " bytes, which are ", least,
+               " tokens or more, and the context (-c ", n_ctx, ") has space for ", n_ctx, "; use ",
+               larger_context(verb, model, least + 1));
+    text = prompt_ids(model.tokenizer(), prompt);
+  }
   const auto show = [&](std::string_view piece) { return answerer.show(ChatPart::answer, piece); };
   answerer.generate(saved.session(), saved.bring_in_line(text), show);
   const int code = answerer.finish();

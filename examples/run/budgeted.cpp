@@ -211,6 +211,8 @@ std::size_t default_window(const gguf::Document& document) {
 }
 
 std::string larger_context(const AnswerVerb& verb, const Model& model, std::size_t tokens) {
+  if (tokens > model::max_context)
+    return join("less text: no context has more than ", model::max_context, " tokens");
   plan::Question question = question_of(open_options(verb));
   question.model.n_ctx = std::min(round_up(tokens, format::tile_tokens), model::max_context);
   question.tokenizer_bytes = 0;  // not needed for the text

@@ -252,6 +252,23 @@ TEST_CASE("a model in memory opens, completes a text, and books every byte") {
   CHECK(model.ledger().peaks()[budget::Account::kv] > 0);
 }
 
+TEST_CASE("an answer that is a text alone raises what ended it") {
+  const TinyModel tiny(talking());
+  auto model = open(tiny.bytes(), "tiny.gguf", {.n_ctx = 64, .threads = 1, .memory_bytes = 64 << 20});
+  const CompleteOptions greedy{.max_tokens = 9, .sampler = {.temperature = 0}};
+  const auto code = [&](std::string_view prompt) {
+    return refusal([&] { return complete(model, prompt, greedy); }).code();
+  };
+  const std::string all(1 << 20, 'a');
+  CHECK(min_tokens(model.tokenizer(), all) > 64);
+  CHECK(code(all) == ErrorCode::usage);                // before it is encoded
+  CHECK(code(all.substr(0, 65)) == ErrorCode::usage);  // after it
+  const auto taken =
+      alloc::Booking::make(&model.ledger(), budget::Account::activations, model.ledger().left());
+  REQUIRE(taken);
+  CHECK(code("abc") == ErrorCode::budget);
+}
+
 TEST_CASE("an empty prompt begins with BOS, and with EOS where there is none") {
   const TinyModel tiny(talking());
   const auto tokenizer = text::make_tokenizer(text::vocabulary_from(tiny.document().metadata()));

@@ -109,6 +109,12 @@ TEST_CASE("a Llama file becomes a config") {
   CHECK(c.max_of<block::Attention>([](const auto& l) { return l.group(); }) == 3);
 }
 
+TEST_CASE("a file of another family is refused") {
+  const Error error = refused(with("general.architecture", std::string_view("qwen3")));
+  CHECK(error.code() == ErrorCode::unsupported);
+  CHECK(mentions(error, "architecture 'qwen3'; needed: 'llama'"));
+}
+
 TEST_CASE("what a file may leave out has the family's default") {
   Recipe recipe;
   recipe.width = 60;

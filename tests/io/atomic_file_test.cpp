@@ -260,6 +260,23 @@ TEST_CASE("only an unlocked regular file with the name of a dead writer's part i
   for (const std::string& name : others) CHECK(std::filesystem::exists(folder.path(name)));
 }
 
+TEST_CASE("a name as long as a system takes has a part, which goes with the next writer") {
+  const TemporaryFolder folder;
+  for (const std::string& name : {std::string(255, 'n'), std::string(254, 'n') + "m",
+                                  std::string(224, 'n') + "\u00e4" + std::string(29, 'n')}) {
+    CAPTURE(name);
+    const std::string path = folder.path(name);
+    {
+      Writer writer(path);
+      CHECK(folder.entries() == 1);
+      writer.kill();
+    }
+    overwrite(path);
+    CHECK(folder.entries() == 1);
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_CASE("a part that was taken for a dead writer's is left for another one") {
   const TemporaryFolder folder;
   const std::string path = folder.file("part", "");
@@ -280,6 +297,24 @@ TEST_CASE("a path that cannot be a file is refused before anything is written") 
   CHECK(mentions(refusal([&] { return AtomicFile(folder.path("")).size(); }), "is a folder"));
   std::filesystem::create_symlink("nowhere", folder.path("dangling"));
   CHECK(mentions(refusal([&] { return AtomicFile(folder.path("dangling")).size(); }), "leads nowhere"));
+  CHECK(mentions(refusal([&] { return AtomicFile("").size(); }), "its path is empty"));
+  const std::string victim = folder.file("victim", "kept");
+  const Error zero = refusal([&] { return AtomicFile(victim + std::string(1, '\0') + ".new").size(); });
+  CHECK(zero.code() == ErrorCode::file);
+  CHECK(mentions(zero, "zero byte"));
+  CHECK(contents(victim) == "kept");
+}
+
+TEST_CASE("texts of users go to no pipe and no device, and none is waited for") {
+  const TemporaryFolder folder;
+  REQUIRE(::mkfifo(folder.path("pipe").c_str(), 0600) == 0);
+  for (const std::string& path :
+       {folder.path("pipe"), std::string("/dev/null"), std::string("/dev/stdout")}) {
+    CAPTURE(path);
+    const Error error = refusal([&] { return AtomicFile(path, io::Access::owner).size(); });
+    CHECK(error.code() == ErrorCode::file);
+    CHECK(mentions(error, "is not a regular file"));
+  }
 }
 
 }  // namespace

@@ -62,6 +62,13 @@ std::string text_of(const Spm& spm, const Ids& ids, bool show_special = true) {
 
 }  // namespace
 
+TEST_CASE("a vocabulary of another kind is refused") {
+  SmallVocabulary other{"bert"};
+  other.add("[CLS]", TokenType::control);
+  CHECK_THROWS_WITH_AS(static_cast<void>(Spm(other.build())), doctest::Contains("of the kind WordPiece"),
+                       const Error&);
+}
+
 TEST_CASE("the first word gets a space and neighbours join by score") {
   Toy toy;
   const Spm spm = toy.build();

@@ -27,9 +27,14 @@ inline constexpr std::size_t max_context = std::size_t{1} << 30;
 /// Reads `<arch>.<key>` of one document.
 class KeyReader {
  public:
-  /// arch: the part of keys before the first dot. The document outlives this.
+  /// arch: general.architecture, which is the part of keys before the first dot. The document outlives this.
+  /// Raises ErrorCode::unsupported for a document of another architecture.
   KeyReader(gguf::DocumentRef document, std::string_view arch)
-      : document_(document), prefix_(join(arch, ".")) {}
+      : document_(document), prefix_(join(arch, ".")) {
+    const auto found = document_.metadata().get<std::string_view>("general.architecture");
+    MICA_CHECK(!found || *found == arch, unsupported, file(), ": architecture '", escaped(*found),
+               "'; needed: '", arch, "'");
+  }
 
   /// The whole key of a name: "llama.block_count".
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }

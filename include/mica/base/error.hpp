@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one exception of the library. It is thrown while opening, parsing, constructing and reading from disk,
-// and nowhere else: a step is noexcept and returns a status.
+// The one exception of the library's own. Doors throw it, which open, parse, construct, read, save and answer; a
+// step is noexcept and returns a status. Beside it a door may throw std::bad_alloc, where the system has no
+// memory for what no budget counts: texts, names, small tables (docs/errors.md).
 #pragma once
 
 #include <cstdint>

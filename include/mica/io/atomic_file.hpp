@@ -26,17 +26,18 @@ namespace mica::io {
 /// The access rights of a file that did not exist before.
 enum class Access : std::uint8_t {
   umask,  ///< all that the process's umask allows
-  owner,  ///< only the owner (0600): for files with texts of users
+  owner,  ///< only the owner (0600), and no pipe or device: for files with texts of users
 };
 
 /// Collects the new contents of a file; commit() puts them in place, and without it nothing has happened.
 /// A path that names a pipe, a device or a descriptor of this process (/dev/stdout) is written to directly: a
-/// file behind it is appended to. Not thread-safe.
+/// file behind it is appended to, and a named pipe is waited for until a process reads it. Not thread-safe.
 /// A file that existed keeps its mode, and its owner and group as far as the process may change them; a
 /// different group gets the rights of others. Access lists and attributes are not kept.
 class AtomicFile {
  public:
-  /// Raises ErrorCode::file when the folder is missing or not writable, or the path is a folder.
+  /// Raises ErrorCode::file when the folder is missing or not writable, or the path is empty, a folder, has a
+  /// zero byte, or is one that `access` excludes.
   explicit AtomicFile(std::string path, Access access = Access::umask);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -144,6 +145,7 @@ namespace detail {
 }  // namespace detail
 
 inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move(path)) {
+  detail::check_path(path_);
   const bool descriptor = detail::names_descriptor(path_);
   if (!descriptor && ::lstat(path_.c_str(), &former_) == 0 &&
       S_ISLNK(former_.st_mode)) {  // write what the link points to, keep the link
@@ -155,6 +157,8 @@ inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move
   MICA_CHECK(!replaces_ || !S_ISDIR(former_.st_mode), file, path_,
              ": is a folder, cannot be written as a file");
   if (replaces_ && (descriptor || !S_ISREG(former_.st_mode))) {
+    MICA_CHECK(access != Access::owner, file, detail::shown(path_),
+               ": is not a regular file (a pipe, socket or device), and this file must be one");
     fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));
     return;

@@ -137,9 +137,7 @@ namespace detail {
 }  // namespace detail
 
 inline File File::open(std::string path) {
-  MICA_CHECK(!path.empty(), file, "no file: its path is empty");
-  MICA_CHECK(path.find('\0') == std::string::npos, file, detail::shown(path),
-             ": a name with a zero byte, behind which no system reads on");
+  detail::check_path(path);
   // O_NONBLOCK: a named pipe must be refused below, not waited for here.
   detail::Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {

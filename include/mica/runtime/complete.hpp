@@ -7,6 +7,8 @@
 #include "mica/runtime/open.hpp"
 #include "mica/sample/standard.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,11 +33,23 @@ template <text::Tokenizer Tokenizer>
   return {*first};
 }
 
+/// A lower bound of the tokens of a text, without encoding it: as if each token were the longest one. To encode
+/// takes up to 36 bytes of memory for each byte of the text, which no budget counts; so what cannot fit is
+/// refused before.
+template <text::Tokenizer Tokenizer>
+[[nodiscard]] std::size_t min_tokens(const Tokenizer& tokenizer, std::string_view text) noexcept {
+  return text.size() / std::max<std::size_t>(tokenizer.vocabulary().longest_text_bytes(), 1);
+}
+
 /// Continues a text in a session of its own, with any sampler. on_text(std::string_view) gets whole UTF-8
-/// sequences; false stops. Raises what generate() raises.
+/// sequences; false stops. Raises what generate() raises, and ErrorCode::usage for a text whose
+/// min_tokens() exceed the context.
 template <class Families, class Formats, Sampler S, class OnText>
 GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view prompt, S& sampler,
                         const GenerateOptions& options, OnText&& on_text) {
+  const std::size_t n_ctx = model.transformer().n_ctx(), least = min_tokens(model.tokenizer(), prompt);
+  MICA_CHECK(least <= n_ctx, usage, "the prompt of ", prompt.size(), " bytes has ", least,
+             " tokens or more, and the context has ", n_ctx, "; OpenOptions::n_ctx makes it longer");
   auto session = model.session();
   return generate(session, model.tokenizer(), sampler, prompt_ids(model.tokenizer(), prompt), options,
                   on_text);
@@ -49,8 +63,9 @@ GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view p
   return complete(model, prompt, sampler, {.max_tokens = options.max_tokens}, on_text);
 }
 
-/// The same; returns the text that follows the prompt. Raises ErrorCode::usage for a prompt that is longer than
-/// the context.
+/// The same; returns the text that follows the prompt, up to the end of the context. Raises ErrorCode::usage for
+/// a prompt that is longer than the context, budget where keys and values find no memory, and failed where
+/// weights, keys or values cannot be read or written, or a rank is gone; the text so far is lost then.
 template <class Families, class Formats>
 [[nodiscard]] std::string complete(BasicModel<Families, Formats>& model, std::string_view prompt,
                                    const CompleteOptions& options = {}) {
@@ -62,6 +77,11 @@ template <class Families, class Formats>
   MICA_CHECK(result.reason != StopReason::context_full || !result.tokens.empty(), usage,
              "the prompt is longer than the context of ", model.transformer().n_ctx(),
              " tokens; OpenOptions::n_ctx makes it longer, up to what the model was trained for");
+  MICA_CHECK(result.reason != StopReason::no_memory, budget, "the keys and values of ", result.tokens.size(),
+             " tokens after the prompt do not fit the memory budget; use a larger one "
+             "(OpenOptions::memory_bytes), or fewer tokens");
+  MICA_CHECK(result.reason < StopReason::write_failed, failed, "the answer ended after ",
+             result.tokens.size(), " tokens: ", name(result.reason));
   return text;
 }
 

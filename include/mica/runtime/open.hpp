@@ -63,12 +63,14 @@ class BasicModel {
   /// OpenOptions::watch.
   [[nodiscard]] MemoryWatch* memory_watch() const noexcept { return parts_->watched.watch.get(); }
 
-  /// An empty sequence. Sessions of one model take turns.
-  [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(transformer()); }
+  /// An empty sequence. Sessions of one model take turns, and the model outlives them.
+  [[nodiscard]] Session<AnyModel> session() & { return Session<AnyModel>(transformer()); }
+  Session<AnyModel> session() && = delete;
   /// The sequence that Session::save() wrote there; raises as Session::open().
-  [[nodiscard]] Session<AnyModel> open_session(const std::string& path, SessionNote* note = nullptr) {
+  [[nodiscard]] Session<AnyModel> open_session(const std::string& path, SessionNote* note = nullptr) & {
     return Session<AnyModel>::open(transformer(), path, note);
   }
+  Session<AnyModel> open_session(const std::string& path, SessionNote* note = nullptr) && = delete;
 
  private:
   /// In the order in which they need each other.

@@ -80,11 +80,11 @@ inline void append_unspelled(std::string_view spelled, std::string& out) {
 /// Immutable: for any number of threads.
 class Bpe {
  public:
-  /// Precondition: `vocabulary.kind() == TokenizerKind::bpe`.
+  /// Raises ErrorCode::unsupported for a vocabulary of another kind than TokenizerKind::bpe.
   /// Raises `unsupported` for an unknown name of a pre-tokenizer and when the program was built without
   /// PCRE2.
   explicit Bpe(Vocabulary vocabulary)
-      : vocabulary_(std::move(vocabulary)),
+      : vocabulary_(of_kind(TokenizerKind::bpe, std::move(vocabulary))),
         whole_words_(pretokenizer_rules(vocabulary_.pre()).traits.whole_words),
         pretokenizer_(pretokenizer_rules(vocabulary_.pre())),
         pairs_(vocabulary_.merges()) {

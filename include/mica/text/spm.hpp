@@ -45,7 +45,7 @@ inline bool is_phi3(std::string_view name) {
 /// Immutable: for any number of threads.
 class Spm {
  public:
-  /// Precondition: `vocabulary.kind() == TokenizerKind::spm`.
+  /// Raises ErrorCode::unsupported for a vocabulary of another kind than TokenizerKind::spm.
   explicit Spm(Vocabulary vocabulary);
 
   // Required by Tokenizer
@@ -164,7 +164,7 @@ class Spm {
 static_assert(Tokenizer<Spm>);
 
 inline Spm::Spm(Vocabulary vocabulary)
-    : vocabulary_(std::move(vocabulary)),
+    : vocabulary_(of_kind(TokenizerKind::spm, std::move(vocabulary))),
       pairs_(vocabulary_.merges()),
       trims_(detail::is_phi3(vocabulary_.name())) {
   const detail::ByteTokens spelled(vocabulary_);

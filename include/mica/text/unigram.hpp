@@ -30,7 +30,7 @@ namespace mica::text {
 /// SentencePiece's floats are equal by rounding, it may choose another of two nearly equal spellings.
 class Unigram {
  public:
-  /// Precondition: `vocabulary.kind() == TokenizerKind::unigram`. Raises what Charsmap raises.
+  /// Raises ErrorCode::unsupported for a vocabulary of another kind than TokenizerKind::unigram. Raises what Charsmap raises.
   explicit Unigram(Vocabulary vocabulary);
 
   // Required by Tokenizer
@@ -152,7 +152,7 @@ inline std::vector<TokenId> normal_tokens(const Vocabulary& vocabulary) {
 }  // namespace detail
 
 inline Unigram::Unigram(Vocabulary vocabulary)
-    : vocabulary_(std::move(vocabulary)),
+    : vocabulary_(of_kind(TokenizerKind::unigram, std::move(vocabulary))),
       charsmap_(vocabulary_.charsmap()),
       trie_(vocabulary_, detail::normal_tokens(vocabulary_)),
       bytes_(vocabulary_) {

@@ -56,6 +56,12 @@ struct VocabularySource {
 /// Which algorithm cuts text into these tokens.
 enum class TokenizerKind : std::uint8_t { spm, bpe, wordpiece, unigram };
 
+/// The enumerator as text.
+[[nodiscard]] constexpr std::string_view name(TokenizerKind kind) noexcept {
+  constexpr std::string_view names[] = {"SPM", "BPE", "WordPiece", "Unigram"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 /// Two neighbouring tokens and the one that replaces them.
 struct Merge {
   TokenId left;    // no id here is no_token
@@ -393,6 +399,13 @@ inline Vocabulary::Vocabulary(const VocabularySource& source)
   read_special_ids(source);
   find_ends();
   if (kind_ == TokenizerKind::bpe || joins_by_rank_) read_merges(source.merges);
+}
+
+/// The vocabulary, which a tokenizer of this kind takes. Raises ErrorCode::unsupported if it is of another one.
+[[nodiscard]] inline Vocabulary of_kind(TokenizerKind kind, Vocabulary vocabulary) {
+  MICA_CHECK(vocabulary.kind() == kind, unsupported, "a vocabulary of the kind ", name(vocabulary.kind()),
+             " in a tokenizer for ", name(kind), "; AnyTokenizer takes all kinds");
+  return vocabulary;
 }
 
 }  // namespace mica::text

@@ -31,8 +31,9 @@ class WordPiece {
  public:
   static constexpr std::size_t max_word_characters = 100;  // a longer word is the unknown token
 
-  /// Precondition: `vocabulary.kind() == TokenizerKind::wordpiece`.
-  explicit WordPiece(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
+  /// Raises ErrorCode::unsupported for a vocabulary of another kind than TokenizerKind::wordpiece.
+  explicit WordPiece(Vocabulary vocabulary)
+      : vocabulary_(of_kind(TokenizerKind::wordpiece, std::move(vocabulary))) {}
 
   // Required by Tokenizer
   /// With `add_special` CLS ... SEP. A word that no tokens spell is the unknown token, or nothing where the

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,13 +22,21 @@
 
 namespace mica::io::detail {
 
+/// The beginning of a name that leaves room for the rest: systems have names of 255 bytes.
+[[nodiscard]] inline std::string_view part_stem(std::string_view file) noexcept {
+  constexpr std::size_t max_bytes = 225;
+  if (file.size() <= max_bytes) return file;
+  std::size_t n = max_bytes;
+  while (n > 0 && (static_cast<unsigned char>(file[n]) & 0xC0) == 0x80) --n;  // no half of a character
+  return file.substr(0, n);
+}
 [[nodiscard]] inline std::string part_name(std::string_view file, ::pid_t writer, int attempt) {
-  return join(".", file, ".", writer, "-", attempt, ".part");
+  return join(".", part_stem(file), ".", writer, "-", attempt, ".part");
 }
 
 /// The process that a part of this file belongs to; empty for every other name.
 [[nodiscard]] inline std::optional<::pid_t> writer_of(std::string_view part, std::string_view file) {
-  const std::size_t at = file.size() + 2;
+  const std::size_t at = part_stem(file).size() + 2;
   if (part.size() <= at) return std::nullopt;
   ::pid_t writer = 0;
   int attempt = 0;

@@ -4,6 +4,8 @@
 // of a file would compile <filesystem>, and in libstdc++ 12 its canonical() crashes where memory is refused.
 #pragma once
 
+#include "mica/base/assert.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -110,6 +112,13 @@ bool for_each_beside(std::string_view path, F&& f) {
     }
   }
   return out;
+}
+
+/// Raises ErrorCode::file for a path that is empty or has a zero byte.
+inline void check_path(const std::string& path) {
+  MICA_CHECK(!path.empty(), file, "no file: its path is empty");
+  MICA_CHECK(path.find('\0') == std::string::npos, file, shown(path),
+             ": a name with a zero byte, behind which no system reads on");
 }
 
 }  // namespace mica::io::detail
