@@ -65,7 +65,7 @@ std::string text_of(const Spm& spm, const Ids& ids, bool show_special = true) {
 TEST_CASE("a vocabulary of another kind is refused") {
   SmallVocabulary other{"bert"};
   other.add("[CLS]", TokenType::control);
-  CHECK_THROWS_AS(static_cast<void>(Spm(other.build())), Error);
+  CHECK_THROWS_AS(static_cast<void>(Spm(other.build())), mica::Error);
 }
 
 TEST_CASE("the first word gets a space and neighbours join by score") {
