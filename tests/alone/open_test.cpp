@@ -261,8 +261,8 @@ TEST_CASE("an answer that is a text alone raises what ended it") {
   };
   const std::string all(1 << 20, 'a');
   CHECK(min_tokens(model.tokenizer(), all) > 64);
-  CHECK(code(all) == ErrorCode::usage);                // before it is encoded
-  CHECK(code(all.substr(0, 65)) == ErrorCode::usage);  // after it
+  CHECK(code(all) == ErrorCode::limit);                // before it is encoded
+  CHECK(code(all.substr(0, 65)) == ErrorCode::limit);  // after it
   const auto taken =
       alloc::Booking::make(&model.ledger(), budget::Account::activations, model.ledger().left());
   REQUIRE(taken);

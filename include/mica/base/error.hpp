@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one exception of the library's own. Doors throw it, which open, parse, construct, read, save and answer; a
-// step is noexcept and returns a status. Beside it a door may throw std::bad_alloc, where the system has no
-// memory for what no budget counts: texts, names, small tables (docs/errors.md).
+// The exception of the library. Functions that open, parse, construct, read, save or generate throw it; a step is
+// noexcept and returns a status. The same functions may throw std::bad_alloc, if an allocation outside the
+// budget fails: strings, small tables (docs/errors.md).
 #pragma once
 
 #include <cstdint>
@@ -93,7 +93,7 @@ template <class... Parts>
   return join(std::initializer_list<detail::TextPart>{parts...});
 }
 
-/// Text of unknown origin made safe for a terminal and a log: control bytes, quotes and bytes above 0x7E
+/// Text of unknown origin made safe for a terminal and a log: control bytes, backslashes and bytes above 0x7E
 /// become \xNN; at most `limit` bytes are shown.
 [[nodiscard]] inline std::string escaped(std::string_view text, std::size_t limit = 80) {
   constexpr char digits[] = "0123456789abcdef";

@@ -50,7 +50,7 @@ class AtomicFile {
     while (!bytes.empty()) {
       const ::ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
-      MICA_CHECK(written > 0, failed, path_, ": writing failed after ", size_,
+      MICA_CHECK(written > 0, failed, detail::shown(path_), ": writing failed after ", size_,
                  " bytes: ", detail::errno_text(errno));
       size_ += static_cast<std::uint64_t>(written);
       bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -98,9 +98,11 @@ class AtomicFile {
         temporary_ = std::move(name);
         return;
       }
-      MICA_CHECK(fd_ || errno == EEXIST, file, path_, ": cannot be written: ", detail::errno_text(errno));
+      MICA_CHECK(fd_ || errno == EEXIST, file, detail::shown(path_),
+                 ": cannot be written: ", detail::errno_text(errno));
     }
-    raise(ErrorCode::file, path_, ": a hundred leftover .part files stand in the way of a temporary name");
+    raise(ErrorCode::file, detail::shown(path_),
+          ": a hundred leftover .part files stand in the way of a temporary name");
   }
   /// Gives the new file the mode, owner and group of the former.
   void take_over_access() const noexcept {
@@ -150,17 +152,18 @@ inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move
   if (!descriptor && ::lstat(path_.c_str(), &former_) == 0 &&
       S_ISLNK(former_.st_mode)) {  // write what the link points to, keep the link
     std::string target = detail::real_path(path_);
-    MICA_CHECK(!target.empty(), file, path_, ": is a link that leads nowhere: ", detail::errno_text(errno));
+    MICA_CHECK(!target.empty(), file, detail::shown(path_),
+               ": is a link that leads nowhere: ", detail::errno_text(errno));
     path_ = std::move(target);
   }
   replaces_ = ::stat(path_.c_str(), &former_) == 0;
-  MICA_CHECK(!replaces_ || !S_ISDIR(former_.st_mode), file, path_,
+  MICA_CHECK(!replaces_ || !S_ISDIR(former_.st_mode), file, detail::shown(path_),
              ": is a folder, cannot be written as a file");
   if (replaces_ && (descriptor || !S_ISREG(former_.st_mode))) {
     MICA_CHECK(access != Access::owner, file, detail::shown(path_),
                ": is not a regular file (a pipe, socket or device), and this file must be one");
     fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-    MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));
+    MICA_CHECK(fd_, file, detail::shown(path_), ": cannot be written: ", detail::errno_text(errno));
     return;
   }
   detail::remove_dead_parts(path_);
@@ -174,11 +177,11 @@ inline void AtomicFile::commit() {
     return;
   }
   take_over_access();
-  MICA_CHECK(::fsync(fd_.get()) == 0, failed, path_, ": bringing ", size_,
+  MICA_CHECK(::fsync(fd_.get()) == 0, failed, detail::shown(path_), ": bringing ", size_,
              " bytes to the disk failed: ", detail::errno_text(errno));
   const std::string folder(detail::folder_part(path_));  // nothing throws after the name is given
-  MICA_CHECK(std::rename(temporary_.c_str(), path_.c_str()) == 0, failed, path_, ": renaming ", temporary_,
-             " failed: ", detail::errno_text(errno));
+  MICA_CHECK(std::rename(temporary_.c_str(), path_.c_str()) == 0, failed, detail::shown(path_), ": renaming ",
+             detail::shown(temporary_), " failed: ", detail::errno_text(errno));
   temporary_.clear();
   fd_.close();  // and the lock goes
   // The name is durable once the folder is. A file system that cannot sync folders promises no more.

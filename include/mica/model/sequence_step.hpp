@@ -30,8 +30,8 @@ struct SequenceStep {
 /// How a step ended: it is noexcept, and returns shortage of memory as a status.
 enum class [[nodiscard]] StepStatus : std::uint8_t{
     ok,            ///< the cache has the tokens
-    context_full,  ///< the cache has n_ctx tokens; nothing changed
-    no_memory,     ///< the cache may not grow within the budget, nothing changed; or the step was halted
+    context_full,  ///< the tokens do not fit the context; nothing changed
+    no_memory,     ///< the budget has no memory for more tokens, nothing changed; or the step was halted
     write_failed,  ///< older keys and values could not be written, see the log; nothing changed
     read_failed,   ///< weights could not be read; the cache is as before, or at a checkpoint
     rank_lost,     ///< another rank is gone or did not answer in time; the same

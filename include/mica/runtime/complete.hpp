@@ -42,13 +42,13 @@ template <text::Tokenizer Tokenizer>
 }
 
 /// Continues a text in a session of its own, with any sampler. on_text(std::string_view) gets whole UTF-8
-/// sequences; false stops. Raises what generate() raises, and ErrorCode::usage for a text whose
+/// sequences; false stops. Raises what generate() raises, and ErrorCode::limit for a text whose
 /// min_tokens() exceed the context.
 template <class Families, class Formats, Sampler S, class OnText>
 GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view prompt, S& sampler,
                         const GenerateOptions& options, OnText&& on_text) {
   const std::size_t n_ctx = model.transformer().n_ctx(), least = min_tokens(model.tokenizer(), prompt);
-  MICA_CHECK(least <= n_ctx, usage, "the prompt of ", prompt.size(), " bytes has ", least,
+  MICA_CHECK(least <= n_ctx, limit, "the prompt of ", prompt.size(), " bytes has ", least,
              " tokens or more, and the context has ", n_ctx, "; OpenOptions::n_ctx makes it longer");
   auto session = model.session();
   return generate(session, model.tokenizer(), sampler, prompt_ids(model.tokenizer(), prompt), options,
@@ -63,7 +63,7 @@ GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view p
   return complete(model, prompt, sampler, {.max_tokens = options.max_tokens}, on_text);
 }
 
-/// The same; returns the text that follows the prompt, up to the end of the context. Raises ErrorCode::usage for
+/// The same; returns the text that follows the prompt, up to the end of the context. Raises ErrorCode::limit for
 /// a prompt that is longer than the context, budget where keys and values find no memory, and failed where
 /// weights, keys or values cannot be read or written, or a rank is gone; the text so far is lost then.
 template <class Families, class Formats>
@@ -74,7 +74,7 @@ template <class Families, class Formats>
     text += piece;
     return true;
   });
-  MICA_CHECK(result.reason != StopReason::context_full || !result.tokens.empty(), usage,
+  MICA_CHECK(result.reason != StopReason::context_full || !result.tokens.empty(), limit,
              "the prompt is longer than the context of ", model.transformer().n_ctx(),
              " tokens; OpenOptions::n_ctx makes it longer, up to what the model was trained for");
   MICA_CHECK(result.reason != StopReason::no_memory, budget, "the keys and values of ", result.tokens.size(),

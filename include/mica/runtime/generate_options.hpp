@@ -49,7 +49,7 @@ enum class StopReason : std::uint8_t {
   stop_text,     ///< one of GenerateOptions::stop
   cancelled,     ///< by the flag, by on_text, or by Batch::remove
   context_full,  ///< and OnFull::stop, or no token that may be removed
-  no_memory,     ///< the cache may not grow within the budget
+  no_memory,     ///< the budget has no memory for more tokens, or a MemoryWatch halted the step
   write_failed,  ///< older keys and values could not be written to their file
   read_failed,   ///< weights could not be read
   rank_lost      ///< another rank is gone, or did not answer in time

@@ -30,6 +30,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -75,7 +76,12 @@ class MemoryWatch {
       : options_(std::move(options)),
         reader_(options_.root, Clock::duration::zero()),
         events_(options_.root) {
-    if (options_.thread) thread_ = std::thread([this] { run(); });
+    if (!options_.thread) return;
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error&) {
+      raise(ErrorCode::failed, "the system has no thread that observes the memory");
+    }
   }
   MemoryWatch(const MemoryWatch&) = delete;
   MemoryWatch& operator=(const MemoryWatch&) = delete;
