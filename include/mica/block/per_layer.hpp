@@ -14,6 +14,7 @@
 #include "mica/block/concept.hpp"
 #include "mica/block/detail/streams.hpp"
 #include "mica/block/norm.hpp"
+#include "mica/tensor/any_matrix.hpp"
 
 #include <algorithm>
 #include <cmath>
