@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # MICA_HARDEN: the program is compiled so that memory which a mistake has broken ends it, before it can be used for
-# more: checks of the stack, of copies whose sizes the compiler knows, and of the elements of std::vector,
-# std::span and std::string. Its tables of addresses are read-only. Kernels are left out, since they have none of
-# these.
+# more: checks of the stack and of copies whose sizes the compiler knows; its tables of addresses are read-only.
+# MICA_HARDEN_ELEMENTS: places in std::vector, std::span and std::string are checked, too, which costs more
+# (docs/reliability.md). Kernels are left out, since they have none of these.
 
 function(mica_harden)
-  set(options -fstack-protector-strong -U_FORTIFY_SOURCE -D_GLIBCXX_ASSERTIONS)
+  set(options -fstack-protector-strong -U_FORTIFY_SOURCE)
+  if(MICA_HARDEN_ELEMENTS)
+    list(APPEND options -D_GLIBCXX_ASSERTIONS)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
     list(APPEND options -D_FORTIFY_SOURCE=3)
   else()
