@@ -5,6 +5,7 @@
 // memory.
 
 #include "io/temporary_folder.hpp"
+#include "sanitized.hpp"
 #include "shared.hpp"
 
 #include <doctest/doctest.h>
@@ -23,22 +24,8 @@
 #if defined(MICA_PROGRAM) && __has_include(<nlohmann/json.hpp>)
 #include <nlohmann/json.hpp>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MICA_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MICA_TEST_SANITIZED 1
-#endif
-#endif
-
 namespace mica::test::hostile_test {
 namespace {
-
-#ifdef MICA_TEST_SANITIZED
-constexpr bool sanitized = true;  // memory and time are then the sanitizer's
-#else
-constexpr bool sanitized = false;
-#endif
 
 /// How a program ended, and all that it printed.
 struct Outcome {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "io/temporary_folder.hpp"
+#include "sanitized.hpp"
 #include "shared.hpp"
 
 #include <doctest/doctest.h>
@@ -22,18 +23,6 @@
 #include <unistd.h>
 
 namespace mica::test {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;  // memory and time are then the sanitizer's
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
-#else
-inline constexpr bool sanitized = false;
-#endif
 
 /// A command line, or a part of one.
 using Words = std::vector<std::string>;
