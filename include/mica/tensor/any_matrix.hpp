@@ -72,7 +72,7 @@ class AnyMatrix {
   }
 
  private:
-  // Not by visit_if(): its functions for each format are most of a program without optimisation.
+  // Not by visit_if(), which compiles two more functions for each format.
   template <class... Fs, class F>
   [[nodiscard]] bool visit_one_of(TypeList<Fs...>, F& f) const {
     return ((Fs::id == id_ && is_packed<Fs> == packed_ &&

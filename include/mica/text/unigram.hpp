@@ -30,7 +30,7 @@ namespace mica::text {
 /// SentencePiece's floats are equal by rounding, it may choose another of two nearly equal spellings.
 class Unigram {
  public:
-  /// Raises ErrorCode::unsupported for a vocabulary of another kind than TokenizerKind::unigram. Raises what Charsmap raises.
+  /// Raises ErrorCode::unsupported for another kind than TokenizerKind::unigram, and what Charsmap raises.
   explicit Unigram(Vocabulary vocabulary);
 
   // Required by Tokenizer

@@ -63,14 +63,18 @@ inline void refuse_quantized(const Config& config) {
   return layers;
 }
 
+/// Whether one of a family's rules is meant.
+template <class Is>
+[[nodiscard]] bool has_rule(const Family& family, Is&& is) {
+  return std::any_of(family.tables.begin(), family.tables.end(), [&](std::span<const TensorRule> table) {
+    return std::any_of(table.begin(), table.end(), is);
+  });
+}
+
 /// Whether a tensor of the checkpoint becomes the embedding.
 [[nodiscard]] inline bool is_embedding(const Family& family, std::string_view pattern) {
-  for (const std::span<const TensorRule> table : family.tables) {
-    for (const TensorRule& rule : table) {
-      if (rule.from == pattern && rule.to == "token_embd.weight") return true;
-    }
-  }
-  return false;
+  return has_rule(
+      family, [&](const TensorRule& rule) { return rule.from == pattern && rule.to == "token_embd.weight"; });
 }
 
 /// Whether a folder says of itself that it is a reranker of Qwen 3: a model for texts has the same config.
@@ -91,16 +95,14 @@ inline constexpr std::string_view rerank_template =
 /// Raises ErrorCode::file where config.json says that attention has biases, and the checkpoint has none.
 inline void check_biases(const Checkpoint& checkpoint, const Config& config, const Family& family) {
   constexpr std::string_view bias = "layers.#.self_attn.q_proj.bias";
-  const auto is_bias = [&](const TensorRule& rule) { return rule.from == bias; };
   if (!config.flag_or("attention_bias", false)) return;
-  if (std::none_of(family.tables.begin(), family.tables.end(),
-                   [&](auto table) { return std::any_of(table.begin(), table.end(), is_bias); }))
-    return;  // it has them under another name, or for other products
+  // Others have them under another name, or for other products.
+  if (!has_rule(family, [](const TensorRule& rule) { return rule.from == bias; })) return;
   const auto& all = checkpoint.entries();
   MICA_CHECK(std::any_of(all.begin(), all.end(),
                          [&](const auto& each) { return CanonicalName(each.first).pattern == bias; }),
              file, config.where("attention_bias"),
-             " is true, and no tensor 'layers.0.self_attn.q_proj.bias' ", "is in the safetensors files");
+             " is true, and no tensor 'layers.0.self_attn.q_proj.bias' is in the safetensors files");
 }
 
 /// Rows of the embedding, which is the vocabulary that counts.
