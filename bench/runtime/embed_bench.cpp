@@ -84,8 +84,7 @@ void check(mica::TextEmbedder& embedder, const Texts& texts, const mica::Rows& t
 }
 
 void run(const Options& options) {
-  const std::size_t longest = *std::max_element(options.tokens.begin(), options.tokens.end());
-  mica::OpenOptions open{.n_ctx = longest, .threads = options.threads};
+  mica::OpenOptions open{.threads = options.threads};
   open.choice.fast8 = options.fast8;
   mica::Model model = mica::open_embedder(options.model, open);
   mica::TextEmbedder embedder(model);

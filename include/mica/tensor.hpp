@@ -8,3 +8,4 @@
 #include "mica/tensor/packed.hpp"
 #include "mica/tensor/packed12.hpp"
 #include "mica/tensor/packing.hpp"
+#include "mica/tensor/rounded.hpp"

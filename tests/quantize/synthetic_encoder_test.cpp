@@ -6,6 +6,9 @@
 #include "mica/exec/inline.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"
+#include "mica/paging/mapped.hpp"
+#include "mica/paging/resident.hpp"
+#include "mica/runtime/embed_batch.hpp"
 #include "mica/runtime/embedder.hpp"
 #include "mica_tools/synth/synthetic_model.hpp"
 #include "quantize/small_shapes.hpp"
@@ -69,6 +72,47 @@ TEST_CASE("by fast8 a text of any length has the same bits alone and beside othe
     for (std::size_t k = 0; k < alone.size(); ++k) cosine += double{alone[k]} * other[k];
     CHECK(cosine > 0.99);
   }
+}
+
+TEST_CASE(
+    "by fast8 weights that are rounded once, when they are read, give the bits of weights that are not") {
+  const TemporaryFolder folder;
+  exec::Inline executor;
+  const std::string path = folder.path("model.gguf");
+  for (const char* const family : {"bert", "nomic-bert", "modern-bert"}) {
+    quantize::SyntheticModel(small_encoder(family), quantize::Recipe::Q8_0).write(path, executor);
+    const gguf::Document document = gguf::open(path);
+    using Family = arch::AnyOf<arch::All>;
+    const ModelOptions options{.n_ctx = 64, .chunk = 64, .fast8 = true, .log = {}};
+    Transformer<Family, WithKernels<kernel::Scalar>, WithPager<paging::Resident<>>> packs(document, executor,
+                                                                                          options);
+    Transformer<Family, WithKernels<kernel::Scalar>, WithPager<paging::Mapped<>>> maps(document, executor,
+                                                                                       options);
+    const std::vector<TokenId> ids = {1, 8, 3, 20, 9, 50, 2};
+    std::vector<float> packed(packs.pooled_width()), mapped(packed.size());
+    REQUIRE(Embedder(packs).embed(ids, packed) == model::StepStatus::ok);
+    REQUIRE(Embedder(maps).embed(ids, mapped) == model::StepStatus::ok);
+    CHECK(packed == mapped);
+  }
+}
+
+TEST_CASE("a step of a text encoder has many texts, however short its context is") {
+  const TemporaryFolder folder;
+  exec::Inline executor;
+  const std::string path = folder.path("model.gguf");
+  quantize::SyntheticModel(small_encoder("bert"), quantize::Recipe::F32).write(path, executor);
+  const gguf::Document document = gguf::open(path);
+  using Model = Transformer<arch::AnyOf<arch::All>, WithKernels<kernel::Scalar>>;
+  Model model(document, executor, {.n_ctx = 16, .chunk = 64, .log = {}});
+  CHECK(model.chunk() == 64);
+  EmbedBatch<Model> batch(model, 8);
+  CHECK(EmbedBatch<Model>::max_tokens(model) == 16);
+  const std::vector<TokenId> ids(16, 5);
+  std::vector<float> rows(4 * model.pooled_width());
+  for (std::size_t i = 0; i < 4; ++i)
+    batch.add(i, ids, {}, std::span(rows).subspan(i * model.pooled_width(), model.pooled_width()));
+  REQUIRE(batch.step() == model::StepStatus::ok);
+  CHECK(batch.completed().size() == 4);
 }
 
 }  // namespace mica::test::synthetic_encoder_test

@@ -6,6 +6,7 @@
 
 #include "mica/base/bits.hpp"
 #include "mica/exec/concept.hpp"
+#include "mica/exec/partition.hpp"
 #include "mica/format/detail/decoded.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/fast8.hpp"
@@ -31,6 +32,20 @@ inline constexpr std::size_t slice_rows = 64;
 }
 static_assert(rows_of_task(512, 16384, 2) == 256 && rows_of_task(512, 2048, 2) == 128);
 static_assert(rows_of_task(512, 2048, 3) == 64 && rows_of_task(1, 16384, 1) == 64);
+
+/// Matrices of up to this many numbers stay in a cache that all cores share.
+inline constexpr std::size_t shared_matrix = std::size_t{4} << 20;
+
+/// Into how many runs the tokens of products are divided, for matrices of at most `numbers` numbers: small ones
+/// are read by every worker for tokens of its own, whose activations then stay in its cache. Large ones are read
+/// once, so that each worker has some rows for all tokens.
+[[nodiscard]] constexpr std::size_t token_runs(std::size_t n, std::size_t numbers,
+                                               std::size_t workers) noexcept {
+  return numbers > shared_matrix ? 1 : std::clamp<std::size_t>(n / 64, 1, workers);
+}
+
+static_assert(token_runs(512, 384 * 1536, 2) == 2 && token_runs(127, 384 * 1536, 2) == 1);
+static_assert(token_runs(512, 4096 * 4096, 2) == 1 && token_runs(0, 384 * 1536, 4) == 1);
 
 /// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
@@ -69,19 +84,28 @@ void project_slice(const kernel::Input& x, const Product<List>& product, std::si
 template <Kernels K, Executor E, class List>
 void project(E& executor, const kernel::Input& x, std::span<const Product<List>> products) noexcept {
   std::array<std::size_t, 9> first{};  // the first task of each product
-  std::size_t rows = 0;
+  std::size_t rows = 0, largest = 0;
   MICA_ASSERT(products.size() < first.size());
-  for (const Product<List>& product : products) rows += product.w.rows();
-  const std::size_t step =
-      rows_of_task(products.empty() ? 0 : products[0].y.rows(), rows, executor.workers());
+  for (const Product<List>& product : products) {
+    rows += product.w.rows();
+    largest = std::max(largest, product.w.rows() * product.w.cols());
+  }
+  const std::size_t n = products.empty() ? 0 : products[0].y.rows();
+  const std::size_t runs = token_runs(n, largest, executor.workers());
+  const std::size_t step = rows_of_task(n, rows * runs, executor.workers());
   for (std::size_t i = 0; i < products.size(); ++i) {
     first[i + 1] = first[i] + ceil_div(products[i].w.rows(), step);
   }
-  executor.run(first[products.size()], [&](std::size_t task, std::size_t) noexcept {
+  const std::size_t tasks = first[products.size()];  // of each run
+  executor.run(runs * tasks, [&](std::size_t task, std::size_t) noexcept {
+    const exec::Range tokens = exec::partition(n, 8, runs, task / tasks);
     std::size_t i = 0;
-    while (task >= first[i + 1]) ++i;
-    const std::size_t begin = (task - first[i]) * step;
-    project_slice<K>(x, products[i], begin, std::min(begin + step, products[i].w.rows()));
+    while (task % tasks >= first[i + 1]) ++i;
+    const std::size_t begin = (task % tasks - first[i]) * step;
+    Product<List> product = products[i];
+    product.y = product.y.rows(tokens.begin, tokens.size());
+    project_slice<K>(kernel::rows_of(x, tokens.begin, tokens.size()), product, begin,
+                     std::min(begin + step, product.w.rows()));
   });
 }
 template <Kernels K, Executor E, class List, std::size_t N>

@@ -77,10 +77,12 @@ struct LayerInputs : Stateless {
                       std::span<float> to) noexcept {
     w.visit([&](auto m) {
       using F = typename decltype(m)::Format;
-      float values[F::block_size];
-      for (std::size_t i = 0; i < to.size(); ++i) {
-        if (i % F::block_size == 0) F::decode(m.block(row, i / F::block_size), values);
-        to[i] = std::fma(values[i % F::block_size], scale, to[i]);
+      if constexpr (!tensor::is_rounded<F>) {  // tables of rows stay as they are in the file
+        float values[F::block_size];
+        for (std::size_t i = 0; i < to.size(); ++i) {
+          if (i % F::block_size == 0) F::decode(m.block(row, i / F::block_size), values);
+          to[i] = std::fma(values[i % F::block_size], scale, to[i]);
+        }
       }
     });
   }

@@ -10,6 +10,7 @@
 #include "mica/gguf/document.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/ranks/division.hpp"
+#include "mica/tensor/any_matrix.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <cstddef>
@@ -57,9 +58,10 @@ struct KnownFormats {
   bool (*can_pack)(format::Id, std::uint64_t rows) noexcept;  // tensor::can_pack of the list
   std::string (*names)();                                     // "Q4_K Q6_K ...", for messages
 
-  /// The formats of a list.
-  template <class List>
+  /// The formats of a list that files may have.
+  template <class All>
   [[nodiscard]] static KnownFormats of() noexcept {
+    using List = tensor::OfFiles<All>;
     return {[](format::Id id) { return visit_id<List>(id, [](auto) {}); }, tensor::can_pack<List>,
             [] { return format::names<List>(); }};
   }

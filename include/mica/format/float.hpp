@@ -7,7 +7,9 @@
 #include "mica/format/concept.hpp"
 #include "mica/format/tiling.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace mica::format {
 
@@ -42,7 +44,11 @@ struct FloatFormat : KvParts<FloatFormat<T>> {
   template <class Part>
   static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
     T* const numbers = reinterpret_cast<T*>(tile);
-    for (std::size_t i = 0; i < head_dim; ++i) narrow(head[i], numbers[Part::place(slot, i, head_dim)]);
+    if constexpr (std::is_same_v<Part, Values> && std::is_same_v<T, float>) {
+      std::copy_n(head, head_dim, numbers + Part::place(slot, 0, head_dim));
+    } else {
+      for (std::size_t i = 0; i < head_dim; ++i) narrow(head[i], numbers[Part::place(slot, i, head_dim)]);
+    }
   }
   template <class Part>
   static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {

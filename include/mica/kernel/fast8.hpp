@@ -35,10 +35,15 @@
 #include "mica/format/detail/unpacked.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/scalar/elementwise.hpp"
+#include "mica/tensor/packing.hpp"
+#include "mica/tensor/rounded.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <span>
 
 namespace mica::kernel {
 
@@ -59,10 +64,7 @@ struct EightBits : format::detail::IntegerBlocks<EightBits, 256, 32> {
   static constexpr format::Id id{0xFFFFFFFF};  // of no file
   static constexpr std::string_view name = "eight bits";
 
-  struct Block {
-    float d;
-    std::int8_t code[256];
-  };
+  using Block = tensor::RoundedBlock;
 
   // Required by IntegerFormat
   static constexpr int code_offset = 128;
@@ -80,7 +82,8 @@ inline constexpr std::int32_t fast8_unit = 256;
 
 /// The values from number 256 * chunk of a row on: 256, or those that the row still has. Codes behind them are 0.
 template <IntegerFormat F, class M>
-[[nodiscard]] EightBits::Block requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
+requires(!tensor::is_rounded<F>) [[nodiscard]] EightBits::Block
+    requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
   static_assert(256 % F::block_size == 0);
   constexpr std::size_t max_blocks = 256 / F::block_size, groups = F::block_size / F::group;
   const std::size_t blocks = std::min(max_blocks, w.blocks_per_row() - chunk * max_blocks);
@@ -130,6 +133,14 @@ requires(F::arithmetic == format::Arithmetic::real) [[nodiscard]] EightBits::Blo
   return out;
 }
 
+/// The same of rows that were rounded before.
+template <WeightFormat F, class M>
+requires(tensor::is_rounded<F>) [[nodiscard]] EightBits::Block
+    requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
+  if (row < w.packed_rows()) return w.rounded(row, chunk);
+  return requantise<typename F::File>(w.tail(), row - w.packed_rows(), chunk);
+}
+
 /// y plus the contribution of one block; x and xd are those of its n <= 256 activations.
 [[nodiscard]] inline float fold_eight_bits(const EightBits::Block& w, const std::int8_t* x, std::size_t n,
                                            float xd, float y) noexcept {
@@ -156,6 +167,52 @@ struct Fast8 : K {
     K::quantize(a);
   }
 };
+
+/// Packs rows as tensor::Packing::pack does, rounded: what products by this contract make of them each time.
+template <tensor::RoundableFormat F>
+void round_rows(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept {
+  const auto from = tensor::detail::rows_of<F>(rows, cols);
+  const tensor::Matrix<tensor::Rounded<F>> rounded(nullptr, from.rows(), cols);
+  const std::size_t whole = rounded.packed_rows(), row_bytes = rows.size() / from.rows();
+  for (std::size_t r = 0; r < whole; ++r) {
+    std::byte* const panel = to + r / tensor::Rows16::rows * tensor::Rows16::rows * row_bytes;
+    for (std::size_t k = 0; k < cols; k += fast8_group) {
+      const std::size_t chunk = k / fast8_group;
+      tensor::store_rounded<F>(requantise<F>(from, r, chunk), cols, r % tensor::Rows16::rows, chunk, panel);
+    }
+  }
+  std::memcpy(to + whole * row_bytes, rows.data() + whole * row_bytes, rows.size() - whole * row_bytes);
+}
+
+/// Whether rows of that width are rounded when they are packed, where all products follow this contract: the id
+/// of the format that they then have, else the one that they had.
+template <class List>
+[[nodiscard]] format::Id rounded_id(format::Id id, std::size_t cols) noexcept {
+  format::Id out = id;
+  visit_id<List>(id, [&](auto type) {
+    using F = typename decltype(type)::type;
+    if constexpr (tensor::RoundableFormat<F>)
+      if (cols % fast8_step == 0) out = tensor::Rounded<F>::id;
+  });
+  return out;
+}
+
+/// tensor::packing_in, rounding rows whose width allows it.
+template <class List>
+[[nodiscard]] tensor::Packing rounding_in(format::Id id) noexcept {
+  tensor::Packing packing = tensor::packing_in<List>(id);
+  visit_id<List>(id, [&](auto type) {
+    using F = typename decltype(type)::type;
+    if constexpr (tensor::RoundableFormat<F>) {
+      packing.pack = [](std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept {
+        if (cols % fast8_step == 0) return round_rows<F>(rows, cols, to);
+        tensor::pack(tensor::detail::rows_of<F>(rows, cols), to);
+      };
+      packing.unpack = nullptr;
+    }
+  });
+  return packing;
+}
 
 /// Whether kernels are Fast8<K>.
 template <class K>

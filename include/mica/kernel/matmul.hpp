@@ -40,6 +40,11 @@ struct Input {
   QuantizedRows codes;             // (n, k), for integer formats
 };
 
+/// Rows [first, first + n).
+[[nodiscard]] constexpr Input rows_of(const Input& x, std::size_t first, std::size_t n) noexcept {
+  return {x.values.rows() == 0 ? x.values : x.values.rows(first, n), rows_of(x.codes, first, n)};
+}
+
 /// y[t][r] = (add ? y[t][r] : 0) + product for rows r in [first, last) and every token t.
 /// The sum with `add` is one plain addition after the product.
 template <WeightFormat F>

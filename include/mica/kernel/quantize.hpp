@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace mica::kernel {
 
@@ -57,6 +58,21 @@ struct QuantizedRows {
 [[nodiscard]] constexpr std::size_t scale_group(const QuantizedRows& x) noexcept {
   const bool fast8 = x.fast8_from != 0 && x.rows >= x.fast8_from && x.cols % fast8_step == 0;
   return fast8 ? fast8_group : activation_group;
+}
+
+/// Rows [first, first + n) of x. They share scales as all rows do, whatever their number.
+[[nodiscard]] constexpr QuantizedRows rows_of(const QuantizedRows& x, std::size_t first,
+                                              std::size_t n) noexcept {
+  if (x.rows == 0) return {};
+  const std::size_t from = scale_group(x) == fast8_group ? 1
+                           : x.fast8_from == 0           ? 0
+                                                         : std::numeric_limits<std::size_t>::max();
+  return {x.codes + first * x.cols,
+          x.scales + first * (x.cols / activation_group),
+          x.sums + first * (x.cols / 16),
+          n,
+          x.cols,
+          from};
 }
 
 /// Rows [first, last) of x become the same rows of out.

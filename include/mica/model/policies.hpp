@@ -318,16 +318,27 @@ concept GoodPolicies = Formats<typename P::Weights> && format::are_distinct<type
     Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer> &&
     Ranks<typename P::Ranks>;
 
-/// What a matrix of the model may be: in the formats of its file, and packed where the pager packs.
+/// What a matrix of the model may be: in the formats of its file, and where the pager packs, packed or rounded.
+template <class List, bool packs>
+struct InMemory {
+  using type = List;
+};
+template <class List>
+struct InMemory<List, true> {
+  using type = tensor::AndRounded<List>;
+};
 template <class List, class Pager>
-using FormatsInMemory = std::conditional_t<Pager::packs, tensor::AndPacked<List>, List>;
+using FormatsInMemory = typename InMemory<List, Pager::packs>::type;
 
-/// What a pager that packs is given for the formats of the file.
+/// What a pager that packs is given for the formats of the file; rounds: all products follow kernel/fast8.hpp.
 template <class List, class Pager>
-inline constexpr tensor::FindPacking find_packing = nullptr;
-template <class List, class Pager>
-requires(Pager::packs) inline constexpr tensor::FindPacking find_packing<List, Pager> =
-    tensor::packing_in<List>;
+[[nodiscard]] constexpr tensor::FindPacking find_packing([[maybe_unused]] bool rounds) noexcept {
+  if constexpr (Pager::packs) {
+    return rounds ? kernel::rounding_in<List> : tensor::packing_in<List>;
+  } else {
+    return nullptr;
+  }
+}
 
 }  // namespace detail
 

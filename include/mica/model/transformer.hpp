@@ -336,7 +336,7 @@ class BasicTransformer {
   using Exchange = model::Exchange<Ranks, Allocator>;
 
   [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const block::TensorRef& ref) const noexcept {
-    return Weights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
+    return weights_.matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
   [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
@@ -380,11 +380,17 @@ class BasicTransformer {
     const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_from_};
     activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
   }
-  /// The maximum of tokens that run at a time. A cache that evicts takes no more than it keeps: scratch for
-  /// more would stay unused.
-  [[nodiscard]] static std::size_t max_pass(std::size_t n_ctx, const Eviction& eviction) noexcept {
+  /// The maximum of tokens that run at a time, of `chunk`. A step of a model that embeds has many texts. Of one
+  /// that writes it has no more tokens than a context, or than a cache that evicts keeps: scratch for more would
+  /// stay unused.
+  [[nodiscard]] std::size_t max_pass(std::size_t chunk, const Eviction& eviction) const noexcept {
     const std::size_t capacity = Eviction::evicts ? eviction.capacity() : 0;
-    return capacity == 0 ? n_ctx : std::min(n_ctx, capacity);
+    if (capacity == 0 && embeds()) return std::max<std::size_t>(chunk, 1);
+    return std::clamp<std::size_t>(chunk, 1, capacity == 0 ? n_ctx_ : std::min(n_ctx_, capacity));
+  }
+  /// Whether texts become rows of numbers.
+  [[nodiscard]] bool embeds() const noexcept {
+    return config_.encodes || config_.pooling != arch::Pooling::none;
   }
   /// What a file of an empty cache says of itself.
   [[nodiscard]] kv::SnapshotInfo identity() const {
@@ -627,12 +633,12 @@ class BasicTransformer {
   Allocator allocator_;
   MakeStorage make_storage_;
   Weights weights_;
+  std::size_t fast8_from_;  // fewest tokens of products that may follow kernel/fast8.hpp; 0: none
   Pager pager_;
   std::vector<block::RopeFrequencies> frequencies_;   // by rope
   mutable std::optional<std::uint64_t> fingerprint_;  // of the document, once it was asked for
   Observer* observer_ = nullptr;
   std::size_t max_chunk_;
-  std::size_t fast8_from_;  // fewest tokens of products that may follow kernel/fast8.hpp; 0: none
   KvLayout kv_;
   mutable Exchange exchange_;                                 // also while a cache is saved or loaded
   std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
@@ -659,16 +665,16 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       allocator_(parts.allocator),
       make_storage_(std::move(parts.storage)),
       weights_(document, config_, parts.ranks.division(), parts.ranks.split()),
-      pager_(make_pager(parts,
-                        {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
-                         weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
-                        options)),
-      frequencies_(rope_frequencies(config_, n_ctx_)),
-      max_chunk_(std::clamp<std::size_t>(options.chunk, 1, max_pass(n_ctx_, parts.eviction))),
       fast8_from_(!options.fast8 && !kernel::rounds_weights<Kernels> ? 0
-                  : config_.encodes || config_.pooling != arch::Pooling::none
-                      ? 1  // a text has the bits that it has alone
-                      : kernel::fast8_tokens),
+                  : embeds() ? 1  // a text has the bits that it has alone
+                             : kernel::fast8_tokens),
+      pager_(make_pager(
+          parts,
+          {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
+           weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>(fast8_from_ == 1)},
+          options)),
+      frequencies_(rope_frequencies(config_, n_ctx_)),
+      max_chunk_(max_pass(options.chunk, parts.eviction)),
       kv_(weights_.state(), std::move(parts.elements), std::move(parts.eviction), n_ctx_, max_chunk_,
           config_.template max_of<block::Attention>([](const auto& attention) { return attention.heads; }),
           allocator_),
@@ -676,6 +682,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                 std::max(config_.width, weights_.scratch({max_chunk_, config_.width}).exchanged_width),
                 allocator_),
       log_(options.log) {
+  if (fast8_from_ == 1) weights_.round();
   if constexpr (!Ranks::one) check_ranks(options);
   make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
@@ -839,7 +846,7 @@ bool BasicTransformer<F, P>::for_each_slice([[maybe_unused]] std::size_t unit, U
         if (slice.data == nullptr) return false;
         block::TensorRef rows = weights_.output().slice(slice.first_row, slice.rows);
         rows.first_row = 0;
-        use(Weights::matrix(rows, slice.data, pager_.packed(rows.index)), slice.first_row);
+        use(weights_.matrix(rows, slice.data, pager_.packed(rows.index)), slice.first_row);
         pager_.release_slice(unit, i);
       }
       return true;

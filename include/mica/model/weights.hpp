@@ -11,6 +11,7 @@
 #include "mica/block/concept.hpp"
 #include "mica/block/layer.hpp"
 #include "mica/gguf/document.hpp"
+#include "mica/kernel/fast8.hpp"
 #include "mica/tensor/any_matrix.hpp"
 
 #include <algorithm>
@@ -119,7 +120,8 @@ class Weights {
         output_norm_ = binder_.norm(names::output_norm);
         output_ = tied ? token_embd_ : binder_.matrix(names::output, vocabulary, config.width);
       }
-      if (!output_.present() || !tied) binder_.keep_rows(token_embd_);
+      if (!output_.present() || !tied || config.pooling != arch::Pooling::none)
+        binder_.keep_rows(token_embd_);
     }
     bind_dense(config);
     binder_.check_layout();
@@ -208,12 +210,16 @@ class Weights {
   }
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return binder_.name(index); }
-  /// The tensor as a matrix, at the address that its pager gives.
-  [[nodiscard]] static tensor::AnyMatrix<List> matrix(const block::TensorRef& ref, const std::byte* data,
-                                                      bool packed) noexcept {
+  /// From now on rows that a pager packs while it reads them are rounded (kernel/fast8.hpp).
+  void round() noexcept { rounds_ = true; }
+  /// The tensor as a matrix, at the address that its pager gives; whether the pager has packed it.
+  [[nodiscard]] tensor::AnyMatrix<List> matrix(const block::TensorRef& ref, const std::byte* data,
+                                               bool packed) const noexcept {
     const bool packed12 = packed && tensor::is_packable12<List>(ref.format.id);
     const std::size_t offset = packed12 ? tensor::packed12_bytes(ref.first_row, ref.cols) : ref.byte_offset();
-    return {ref.format.id, data + offset, ref.rows, ref.cols, packed};
+    const bool rounded = rounds_ && packed && !extents()[ref.index].packed;
+    const format::Id id = rounded ? kernel::rounded_id<List>(ref.format.id, ref.cols) : ref.format.id;
+    return {id, data + offset, ref.rows, ref.cols, packed};
   }
 
  private:
@@ -287,6 +293,7 @@ class Weights {
   }
 
   bool by_layers_;
+  bool rounds_ = false;
   ranks::Division all_ranks_;
   ranks::Division ranks_;  // that divide rows
   ranks::Part stage_;

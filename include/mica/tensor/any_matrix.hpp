@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A weight matrix whose format was read from a file: one of a closed list, visited once per matrix product. A
-// pager may have packed it (tensor/detail/rows16.hpp).
+// pager may have packed (tensor/detail/rows16.hpp) or rounded it (tensor/rounded.hpp).
 #pragma once
 
 #include "mica/base/visit.hpp"
 #include "mica/tensor/packed12.hpp"
+#include "mica/tensor/rounded.hpp"
 
 namespace mica::tensor {
 
@@ -24,21 +25,44 @@ struct PackedForm<F> {
   using type = TypeList<Packed12<F>>;
 };
 
-template <class List, class... Fs>
-struct AndPacked;
-template <class List>
-struct AndPacked<List, TypeList<>> {
+template <class F>
+struct RoundedForm {
+  using type = TypeList<>;
+};
+template <RoundableFormat F>
+struct RoundedForm<F> {
+  using type = TypeList<Rounded<F>>;
+};
+
+/// A list, and Form<F>::type of each F.
+template <class List, template <class> class Form, class Fs>
+struct AndForms;
+template <class List, template <class> class Form>
+struct AndForms<List, Form, TypeList<>> {
   using type = List;
 };
-template <class List, class First, class... Rest>
-struct AndPacked<List, TypeList<First, Rest...>>
-    : AndPacked<Concat<List, typename PackedForm<First>::type>, TypeList<Rest...>> {};
+template <class List, template <class> class Form, class First, class... Rest>
+struct AndForms<List, Form, TypeList<First, Rest...>>
+    : AndForms<Concat<List, typename Form<First>::type>, Form, TypeList<Rest...>> {};
+
+template <class F>
+struct IsOfFiles {
+  static constexpr bool value = !is_packed<F>;
+};
 
 }  // namespace detail
 
 /// The formats of a list and their packed forms: what a matrix may be once a pager has packed some.
 template <class List>
-using AndPacked = typename detail::AndPacked<List, List>::type;
+using AndPacked = typename detail::AndForms<List, detail::PackedForm, List>::type;
+
+/// Those and the rounded forms: what it may be in a model.
+template <class List>
+using AndRounded = typename detail::AndForms<AndPacked<List>, detail::RoundedForm, List>::type;
+
+/// The members of such lists that files may have.
+template <class List>
+using OfFiles = Filter<List, detail::IsOfFiles>;
 
 /// (rows, cols) weights in one format of List; without rows: a tensor that a model does not have.
 template <class List>

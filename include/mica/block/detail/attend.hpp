@@ -59,12 +59,17 @@ void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::s
   turn_head<K>(c, k, c.k_norm, first, last);
   const auto& elements = c.kv.elements;
   const std::size_t value_offset = kv::key_bytes(elements, d);
-  for (std::size_t t = first; t < last; ++t) {
+  for (std::size_t t = first, n = 0; t < last; t += n) {  // the tokens of one tile
     const std::size_t at = c.kv.pos + t, slot = at % format::tile_tokens;
+    n = std::min(last - t, format::tile_tokens - slot);
     std::byte* const tile = c.kv.storage.run(c.kv.layer, kv_head, c.kv.place(at / format::tile_tokens)).data;
-    elements.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, k[t].data()); });
-    elements.visit_values(
-        [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, v[t].data()); });
+    elements.visit_keys([&](auto e) {
+      for (std::size_t i = 0; i < n; ++i) decltype(e)::type::store_key(tile, slot + i, d, k[t + i].data());
+    });
+    elements.visit_values([&](auto e) {
+      for (std::size_t i = 0; i < n; ++i)
+        decltype(e)::type::store_value(tile + value_offset, slot + i, d, v[t + i].data());
+    });
   }
 }
 
@@ -110,12 +115,17 @@ void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept
   const AttentionScratch s(memory, reader.rows(), c.layer.head_dim);
   const kernel::AttentionState now{s.max, s.sum, s.out}, state{s.state_max, s.state_sum, s.state};
   reader.queries(s.q);
-  begin_state(c, of.kv_head, state);
-  auto tiles = reader.tiles(reader.first_chunk());
-  for (std::size_t chunk = reader.first_chunk(); chunk < reader.end_chunk(); ++chunk) {
-    const auto ahead = tiles_after(reader, chunk);
-    K::attention_merge(reader.template attend<K>(chunk, tiles, ahead, s, now), state);
-    tiles = ahead;
+  const std::size_t first = reader.first_chunk(), end = reader.end_chunk();
+  auto tiles = reader.tiles(first);
+  if (first + 1 == end && !c.layer.sinks) {  // nothing to merge
+    static_cast<void>(reader.template attend<K>(first, tiles, tiles_after(reader, first), s, state));
+  } else {
+    begin_state(c, of.kv_head, state);
+    for (std::size_t chunk = first; chunk < end; ++chunk) {
+      const auto ahead = tiles_after(reader, chunk);
+      K::attention_merge(reader.template attend<K>(chunk, tiles, ahead, s, now), state);
+      tiles = ahead;
+    }
   }
   K::attention_finish(state);
   finish_head<K>(c, of.kv_head, of.first, of.last, s.state);
@@ -250,9 +260,12 @@ void KvView<E, S>::attend_all(X& executor, std::size_t sequences, std::size_t to
     return;
   }
   executor.run(layer.kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
-    const auto c = context(task % sequences);  // adjacent tasks of a worker have different lengths
-    store_whole_head<K>(c, task / sequences);
-    attend_whole_head<K>(c, task / sequences, scratch(worker));
+    // Texts are with the worker that has their tokens; else adjacent tasks have different lengths.
+    const std::size_t part = short_texts ? task / layer.kv_heads : task % sequences,
+                      head = short_texts ? task % layer.kv_heads : task / sequences;
+    const auto c = context(part);
+    store_whole_head<K>(c, head);
+    attend_whole_head<K>(c, head, scratch(worker));
   });
 }
 

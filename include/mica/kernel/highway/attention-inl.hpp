@@ -58,11 +58,23 @@ HWY_INLINE void real_scores(const AttentionArgs& a, const std::size_t* row, cons
       }
     }
   }
+  const VF scale = hn::Set(d, a.scale);
+  MICA_UNROLL
   for (std::size_t r = 0; r < rows; ++r) {
+    float* const p = a.p[row[r]].data();
+    const Visible v = a.visible[row[r]];
+    const bool all = v.first <= 16 * tile[0] && v.last >= 16 * (tile[tiles - 1] + 1);  // tiles are in order
+    MICA_UNROLL
     for (std::size_t t = 0; t < tiles; ++t) {
-      const Slots s = slots_in(a.visible[row[r]], tile[t]);
-      for (std::size_t part = 0; part < parts; ++part)
-        store_scores(hn::Mul(c[r][t][part], hn::Set(d, a.scale)), s, part, a.p[row[r]].data() + tile[t] * 16);
+      MICA_UNROLL
+      for (std::size_t part = 0; part < parts; ++part) {
+        const VF scores = hn::Mul(c[r][t][part], scale);
+        if (all) {
+          hn::StoreU(scores, d, p + tile[t] * 16 + part * lanes);
+        } else {
+          store_scores(scores, slots_in(v, tile[t]), part, p + tile[t] * 16);
+        }
+      }
     }
   }
 }

@@ -67,12 +67,14 @@ struct SeenTiles {
 };
 
 HWY_INLINE SeenTiles seen_by(const AttentionArgs& a, const std::size_t* row, std::size_t rows) {
-  SeenTiles seen;
-  for (std::size_t t = 0; t < chunk_tiles; ++t) {
-    bool any = false;
-    for (std::size_t r = 0; r < rows; ++r) any = any || !slots_in(a.visible[row[r]], t).none();
-    if (any) seen.tile[seen.count++] = t;
+  static_assert(chunk_tiles < 32);
+  std::uint32_t any = 0;  // a bit for each tile
+  for (std::size_t r = 0; r < rows; ++r) {
+    const Visible& v = a.visible[row[r]];
+    if (!v.empty()) any |= (1u << last_tile(v)) - (1u << first_tile(v));
   }
+  SeenTiles seen;
+  for (; any != 0; any &= any - 1) seen.tile[seen.count++] = static_cast<std::size_t>(std::countr_zero(any));
   return seen;
 }
 

@@ -73,7 +73,7 @@ HWY_INLINE VF gelu_erf_lanes(VF x) {
   MICA_UNROLL
   for (std::size_t i = 8; i-- > 0;) q = hn::MulAdd(q, t, hn::Set(d, C::fit[i]));
   const VF part = hn::Mul(hn::Mul(hn::Set(d, 0.5f), t), q);
-  const VF half = hn::Mul(part, exp_lanes(hn::Neg(hn::Mul(z, z))));
+  const VF half = hn::Mul(part, exp_up_to_zero(hn::Neg(hn::Mul(z, z))));
   return hn::Mul(x, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(one, half), half));
 }
 HWY_INLINE VF tanh_lanes(VF x) {
@@ -105,18 +105,38 @@ HWY_INLINE GroupScale scale_of(float largest) {
   return {largest / 127.0f, 127.0f / largest};
 }
 
-/// Codes and sums of 32 values.
-HWY_INLINE void encode_group(const float* x, VF inverse, std::int8_t* codes, std::int16_t* sums) {
-  const DF d;
+/// Codes of 16 values; the answer is their sum, spread over the lanes.
+HWY_INLINE VI encode_16(const float* x, VF inverse, std::int8_t* codes) {
   const hn::Rebind<std::int8_t, DF> d8;
-  VI total[2] = {hn::Zero(DI()), hn::Zero(DI())};
+  VI total = hn::Zero(DI());
   MICA_UNROLL
-  for (std::size_t i = 0; i < activation_group; i += lanes) {
-    const VI code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
+  for (std::size_t i = 0; i < 16; i += lanes) {
+    const VI code = hn::NearestInt(hn::Mul(load(x + i), inverse));
     hn::StoreU(hn::DemoteTo(d8, code), d8, codes + i);
-    total[i / 16] = hn::Add(total[i / 16], code);
+    total = hn::Add(total, code);
   }
-  for (std::size_t h = 0; h < 2; ++h) sums[h] = static_cast<std::int16_t>(hn::ReduceSum(DI(), total[h]));
+  return total;
+}
+
+/// The sum of the lanes of four vectors.
+HWY_INLINE void store_sums(VI a, VI b, VI c, VI e, std::int16_t* sums) {
+  const auto four = fold_halves(DI(), sum_blocks(a, b, c, e));
+  const hn::Rebind<std::int16_t, hn::DFromV<decltype(four)>> d16;
+  hn::StoreU(hn::DemoteTo(d16, four), d16, sums);
+}
+
+/// Codes and sums of `values` values, a multiple of 32.
+HWY_INLINE void encode(const float* x, std::size_t values, VF inverse, std::int8_t* codes,
+                       std::int16_t* sums) {
+  std::size_t k = 0;
+  for (; k + 64 <= values; k += 64) {
+    VI total[4];
+    MICA_UNROLL
+    for (std::size_t i = 0; i < 4; ++i) total[i] = encode_16(x + k + 16 * i, inverse, codes + k + 16 * i);
+    store_sums(total[0], total[1], total[2], total[3], sums + k / 16);
+  }
+  for (; k < values; k += 16)
+    sums[k / 16] = static_cast<std::int16_t>(hn::ReduceSum(DI(), encode_16(x + k, inverse, codes + k)));
 }
 
 /// `group` values, which share a scale.
@@ -129,9 +149,7 @@ HWY_INLINE void quantize_group(const float* x, std::size_t group, std::int8_t* c
     std::fill_n(sums, group / 16, std::int16_t{0});
     return;
   }
-  const VF inverse = hn::Set(DF(), by.inverse);
-  for (std::size_t k = 0; k < group; k += activation_group)
-    encode_group(x + k, inverse, codes + k, sums + k / 16);
+  encode(x, group, hn::Set(DF(), by.inverse), codes, sums);
 }
 
 inline void quantize(const QuantizeArgs& a) {

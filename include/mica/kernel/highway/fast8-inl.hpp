@@ -23,6 +23,19 @@ struct Codec<EightBits> {
   static constexpr bool unit_scales = true;
 };
 
+/// The first block of a row sets its outputs.
+template <>
+inline constexpr bool sets_outputs<EightBits> = true;
+
+/// Rounded rows are kept as panels (tensor/rounded.hpp).
+template <>
+inline constexpr bool reads_in_place<EightBits> = true;
+
+/// Its sums alone are alive within a block: wide vectors leave registers for more tokens.
+template <>
+inline constexpr std::size_t tile_tokens<EightBits> =
+    many_registers&& lanes == panel_rows ? 8 : tile_tokens<format::Q8_0>;
+
 /// The coefficients a and b of rows [r, r + lanes) by group, in both halves of a lane.
 template <IntegerFormat F>
 struct Requantiser {
@@ -92,29 +105,19 @@ HWY_INLINE void requantise(const Panel<F>& from, Panel<EightBits>& to) {
   }
 }
 
-/// What a tile of eight bits reads of a token: its codes, one scale, and one start. Codes behind the end of a
-/// row are 0, so that the lines that they meet do not matter.
+/// What is read of a token beside its codes: one scale, and one start. Codes that are copied are 0 behind the
+/// end of a row, so that the lines that they meet do not matter.
 template <IntegerFormat F>
 requires(std::is_same_v<F, EightBits>) HWY_INLINE
     void gather_token(const TokenChunk& x, std::size_t t, std::size_t, TokenBlock<F>& out) {
-  const hn::CappedTag<std::int16_t, 16> d16;
-  const hn::RepartitionToWide<decltype(d16)> d32;
   out.scale[t][0] = x.scales[0];
-  if (t < out.in_place) return;
-  if (x.values < fast8_group) {
-    std::copy_n(x.codes, x.values, out.codes[t]);
-    std::fill(out.codes[t] + x.values, out.codes[t] + fast8_group, std::int8_t{0});
-    std::int32_t total = 0;
-    for (std::size_t i = 0; i < x.values / 16; ++i) total += x.sums[i];
-    out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * total;
-    return;
+  if (t >= out.in_place) {
+    if (out.values == fast8_group) return copy_codes(x, out.codes[t]);
+    std::copy_n(x.codes, out.values, out.codes[t]);
+    std::fill(out.codes[t] + out.values, out.codes[t] + fast8_group, std::int8_t{0});
   }
-  copy_codes(x, out.codes[t]);
-  auto sum = hn::Zero(d32);
-  MICA_UNROLL
-  for (std::size_t i = 0; i < fast8_group / 16; i += hn::MaxLanes(d16))
-    sum = hn::Add(sum, hn::WidenMulPairwiseAdd(d32, hn::LoadU(d16, x.sums + i), hn::Set(d16, 1)));
-  out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * hn::ReduceSum(d32, sum);
+  if (bias<F> != 0 && out.starts)
+    out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * sum_of(x.sums, out.values / 16);
 }
 
 /// One block: its lines without a pause.
@@ -122,19 +125,22 @@ template <std::size_t tokens, IntegerFormat F>
 requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t) {
   const DF d;
   TileOf<VI, tokens> sum;
+  TokenCodes<tokens> codes;
+  codes_of<tokens>(tile, codes);
   start_sums<F>(tile.start, sum);
   for (std::size_t s = 0; s < tile.values / 32; ++s) {
-    add_dots<F, 0, 8>(tile.lines + 8 * 64 * s, tile.codes + 32 * s, sum);
+    add_dots<F, 0, 8>(tile, 8 * s, codes, 32 * s, sum);
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) {
       keep(sum[0][t]);
       keep(sum[1][t]);
     }
   }
-  change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
+  const auto add_block = [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
     const VF scale = hn::Set(d, tile.scale[t * Chunk<F>::values / 32]);
-    return hn::MulAdd(of_rows<F>(tile.rows->d[0], v), hn::Mul(scale, hn::ConvertTo(d, sum[v][t])), y);
-  });
+    return hn::MulAdd(tile.of_rows(tile.rows->d[0], v), hn::Mul(scale, hn::ConvertTo(d, sum[v][t])), y);
+  };
+  tile.first ? change_outputs<tokens, true>(tile, add_block) : change_outputs<tokens>(tile, add_block);
 }
 
 #if MICA_MATRIX_UNIT

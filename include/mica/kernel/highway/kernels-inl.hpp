@@ -45,6 +45,12 @@ HWY_INLINE MatmulArgs<tensor::Packed<Dotted<F>>> dotted(const MatmulArgs<tensor:
   return {{blocks, a.w.rows(), a.w.cols()}, a.x, a.y, a.first, a.last, a.add};
 }
 
+template <IntegerFormat F>
+HWY_INLINE MatmulArgs<tensor::Rounded<Dotted<F>>> dotted(const MatmulArgs<tensor::Rounded<F>>& a) {
+  const auto* const blocks = reinterpret_cast<const typename F::Block*>(a.w.panel(0));
+  return {{blocks, a.w.rows(), a.w.cols()}, a.x, a.y, a.first, a.last, a.add};
+}
+
 template <class Args>
 HWY_INLINE void matmul_by_layout(const Args& a) {
   if constexpr (tensor::is_packed<typename decltype(a.w)::Format>) {

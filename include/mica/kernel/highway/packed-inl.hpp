@@ -240,7 +240,7 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
 
 /// Up to this many tokens meet a panel four at a time: it comes from memory once and from the cache again.
 /// Where the matrix unit multiplies, they are fewer.
-inline constexpr std::size_t packed_few_tokens = 16;
+inline constexpr std::size_t packed_few_tokens = 8;
 template <IntegerFormat F>
 HWY_INLINE bool are_few(std::size_t n) {
   if constexpr (fits_matrix_unit<F>) {
@@ -305,11 +305,43 @@ HWY_INLINE void packed_many(const MatmulArgs<P>& a, std::size_t end) {
   multiply_many<F>({a.x.codes, a.y, blocks, a.first, end, a.add}, is_fast8(a), fill);
 }
 
+/// Rounded rows as a source of panels, which they are already.
+template <class P>
+struct RoundedPanels {
+  const tensor::Matrix<P>& w;
+
+  using F = typename P::File;
+  [[nodiscard]] HWY_INLINE const std::uint8_t* panel(std::size_t p) const {
+    return reinterpret_cast<const std::uint8_t*>(w.panel(p));
+  }
+  HWY_INLINE void operator()(std::size_t p, std::size_t chunk, std::size_t, Panel<EightBits>& to) const {
+    const Rows16::Place at = tensor::rounded_place<F>(w.cols(), chunk);
+    const std::uint8_t* const codes = panel(p) + at.codes;
+    const std::size_t lines = HWY_MIN(fast8_group, w.cols() - chunk * fast8_group) / 4;
+    for (std::size_t line = 0; line < lines; ++line) {
+      prefetch(codes + 64 * line, Rows16::panel_bytes<F>(w.cols()));  // the same chunk of the next panel
+      for (std::size_t r = 0; r < panel_rows; r += lanes)
+        to.set(line, r, hn::LoadU(DU8(), codes + 64 * line + 4 * r));
+    }
+    std::memcpy(to.scales.d[0], panel(p) + at.scales, sizeof to.scales.d[0]);
+  }
+  [[nodiscard]] HWY_INLINE PanelPair<EightBits> pair_at(std::size_t p, std::size_t p_end,
+                                                        std::size_t chunk) const {
+    const Rows16::Place at = tensor::rounded_place<F>(w.cols(), chunk);
+    return {panel(p) + at.codes, reinterpret_cast<const ChunkScales<EightBits>*>(panel(p) + at.scales),
+            p + 1 < p_end ? Rows16::panel_bytes<F>(w.cols()) : 0};
+  }
+};
+
 template <class P>
 void matmul_packed(const MatmulArgs<P>& a) {
   const std::size_t packed = a.w.packed_rows(), end = HWY_MIN(a.last, packed);
   if (a.last > packed) matmul_integer(tail_product(a));
   if (a.first >= end) return;
+  if constexpr (tensor::is_rounded<P>) {
+    const std::size_t chunks = ceil_div(a.w.cols(), fast8_group);
+    return multiply_panels<EightBits>({a.x.codes, a.y, chunks, a.first, end, a.add}, RoundedPanels<P>{a.w});
+  }
   if (are_few<typename P::File>(a.y.rows()) && !is_fast8(a)) return packed_few(a, end);
   packed_many(a, end);
 }

@@ -93,10 +93,13 @@ struct TokenBlock {
   float min_factor[F::has_mins ? block_tokens<F> : 1][Chunk<F>::groups];     // scale * sum of x codes
   std::int32_t start[bias<F> != 0 ? block_tokens<F> : 1][Chunk<F>::groups];  // minus the bias
   std::size_t values;  // to the end of the rows, at most those of a chunk
-  // The matrix unit reads the codes of tokens [0, in_place) where they lie, `stride` bytes apart.
+  // The codes of tokens [0, in_place) are read where they lie, `stride` bytes apart; those of others are copied.
   const std::int8_t* first;
   std::size_t stride;
   std::size_t in_place;
+  const std::int8_t* row[block_tokens<F>];  // the codes of each token; behind the last token, its own
+  bool starts;                              // whether they are read: the matrix unit multiplies signed codes
+  bool first_chunk;                         // of the rows
 };
 
 /// Where the factors of one token go, by 32 values and by group; those that a format does without are not
@@ -152,6 +155,18 @@ HWY_INLINE void gather_factors_whole(const TokenChunk& x, const TokenFactors& ou
   }
 }
 
+/// The sum of n <= 16 sums of codes.
+HWY_INLINE std::int32_t sum_of(const std::int16_t* sums, std::size_t n) {
+  const hn::CappedTag<std::int16_t, 16> d16;
+  const hn::RepartitionToWide<decltype(d16)> d32;
+  if (n < 16) return std::accumulate(sums, sums + n, 0);
+  auto sum = hn::Zero(d32);
+  MICA_UNROLL
+  for (std::size_t i = 0; i < 16; i += hn::MaxLanes(d16))
+    sum = hn::Add(sum, hn::WidenMulPairwiseAdd(d32, hn::LoadU(d16, sums + i), hn::Set(d16, 1)));
+  return hn::ReduceSum(d32, sum);
+}
+
 /// 256 codes, and those of the next chunk are asked for.
 HWY_INLINE void copy_codes(const TokenChunk& x, std::int8_t* out) {
   MICA_UNROLL
@@ -181,12 +196,17 @@ HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, 
 template <IntegerFormat F>
 HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::size_t last, std::size_t padded,
                               std::size_t in_place, std::size_t k, std::size_t n, TokenBlock<F>& out) {
+  out.starts = in_place == padded;
   out.values = HWY_MIN(Chunk<F>::values, x.cols - k);
   out.first = x.row_codes(first) + k;
   out.stride = x.cols;
   out.in_place = in_place;
-  for (std::size_t t = 0; t < padded; ++t)
-    gather_token<F>(chunk_of(x, HWY_MIN(first + t, last - 1), k), t, n, out);
+  out.first_chunk = k == 0;
+  for (std::size_t t = 0; t < padded; ++t) {
+    const TokenChunk chunk = chunk_of(x, HWY_MIN(first + t, last - 1), k);
+    out.row[t] = t < in_place ? chunk.codes : out.codes[t];
+    gather_token<F>(chunk, t, n, out);
+  }
 }
 
 }  // namespace MICA_PER_TARGET

@@ -58,17 +58,40 @@ HWY_INLINE MatmulArgs<typename P::File> tail_product(const MatmulArgs<P>& a) {
 /// Outputs are far apart and not in a near cache: those of this many tokens ahead are asked for.
 inline constexpr std::size_t tokens_ahead = 4;
 
+/// Panels [p, p_end), of which the slice has all rows, of tokens [token, token + n).
+template <bool adds, std::size_t max>
+HWY_INLINE void write_whole_panels(const MatrixView<float>& y, std::size_t p, std::size_t panels,
+                                   std::size_t token, std::size_t n,
+                                   const float (*HWY_RESTRICT products)[max][panel_rows]) {
+  const DF d;
+  for (std::size_t t = 0; t < n; ++t) {
+    float* HWY_RESTRICT out = y[token + t].data() + p * panel_rows;
+    const float* const later = y[token + HWY_MIN(t + tokens_ahead, n - 1)].data() + p * panel_rows;
+    for (std::size_t i = 0; i < panels; ++i, out += panel_rows) {
+      prefetch_write(later + i * panel_rows);
+      MICA_UNROLL
+      for (std::size_t r = 0; r < panel_rows; r += lanes) {
+        const VF product = hn::Load(d, products[i][t] + r);
+        hn::StoreU(adds ? hn::Add(hn::LoadU(d, out + r), product) : product, d, out + r);
+      }
+    }
+  }
+}
+
 /// Panels [p, p_end) of tokens [token, token + n), token by token, as outputs lie in memory.
 template <std::size_t max>
 HWY_INLINE void write_panels(const PanelProduct& a, std::size_t p, std::size_t p_end, std::size_t token,
                              std::size_t n, const float (*products)[max][panel_rows]) {
-  for (std::size_t t = 0; t < n; ++t) {
-    const float* const later = a.y[token + HWY_MIN(t + tokens_ahead, n - 1)].data();
-    for (std::size_t i = p; i < p_end; ++i) {
-      prefetch_write(later + i * panel_rows);
-      write_panel(a, i, token + t, products[i - p][t]);
-    }
+  const std::size_t first = a.first <= p * panel_rows ? p : p + 1,
+                    last = a.last >= p_end * panel_rows ? p_end : p_end - 1;
+  for (const std::size_t cut : {p, p_end - 1}) {  // of which the slice has some rows
+    for (std::size_t t = 0; t < n && (cut < first || cut >= last); ++t)
+      write_panel(a, cut, token + t, products[cut - p][t]);
+    if (p_end == p + 1) break;
   }
+  if (first >= last) return;
+  const auto write = a.add ? write_whole_panels<true, max> : write_whole_panels<false, max>;
+  write(a.y, first, last - first, token, n, products + (first - p));
 }
 
 // Panels that are filled together: 256 rows. With three blocks of tokens their outputs are 288 KiB, the
@@ -85,15 +108,19 @@ struct Blocks {
 
   /// The padded size of a block of `tokens` tokens: to whole tiles of the unit, else as far as a tile may
   /// reach past the last token.
+  template <IntegerFormat F>
   [[nodiscard]] HWY_INLINE std::size_t padded(std::size_t tokens) const {
-    return matrix_unit ? (tokens + matrix_tokens - 1) / matrix_tokens * matrix_tokens
-                       : HWY_MAX(narrow_tokens, (tokens + 1) / 2 * 2);
+    if (matrix_unit) return (tokens + matrix_tokens - 1) / matrix_tokens * matrix_tokens;
+    std::size_t reach = 0;
+    while (reach < tokens) reach += next_tile<F>(tokens - reach);
+    return reach;
   }
-  /// Tokens of a block whose codes the unit reads where they lie: those of whole tiles, as far as it reads
-  /// nothing behind the `values` of a chunk.
+  /// Tokens of a block whose codes are read where they lie: all by vectors; by the unit those of whole tiles,
+  /// as far as it reads nothing behind the `values` of a chunk.
   template <IntegerFormat F>
   [[nodiscard]] HWY_INLINE std::size_t in_place(std::size_t tokens, std::size_t values) const {
-    return matrix_unit && values % matrix_values<F> == 0 ? tokens / matrix_tokens * matrix_tokens : 0;
+    if (!matrix_unit) return padded<F>(tokens);
+    return values % matrix_values<F> == 0 ? tokens / matrix_tokens * matrix_tokens : 0;
   }
 };
 
@@ -106,7 +133,7 @@ HWY_INLINE Blocks blocks_of(std::size_t n) {
   bool unit = false;
   if constexpr (fits_matrix_unit<F>) unit = n >= min_matrix_tokens && MatrixUnit::used();
   const std::size_t count = (n + block_tokens<F> - 1) / block_tokens<F>,
-                    grain = unit ? matrix_tokens : tile_tokens;
+                    grain = unit ? matrix_tokens : tile_tokens<F>;
   const std::size_t share = ((n + count - 1) / count + grain - 1) / grain * grain;
   return {unit, HWY_MIN(block_tokens<F>, share)};
 }
@@ -131,8 +158,18 @@ HWY_INLINE void multiply(const Blocks& by, const Panel<F>* panel, std::size_t pa
   if constexpr (fits_matrix_unit<F>) {
     if (by.matrix_unit) return multiply_by_matrix_unit(panel, panels, x, tokens, n, y);
   }
-  multiply_block<F>(panel, panels, x, tokens, n, y);
+  const auto pair_at = [&](std::size_t i) {
+    return PanelPair<F>{panel[i].lines[0][0], &panel[i].scales, sizeof(Panel<F>)};
+  };
+  multiply_block<F>(pair_at, panels, x, tokens, n, y);
 }
+
+/// A source whose panels can be read where they are: pair_at(p, p_end, b) gives panels p and p + 1 < p_end.
+template <class Source, class F>
+concept InPlace = reads_in_place<F> && machine_offset<F>
+== 0 && requires(const Source& source, std::size_t i) {
+  { source.pair_at(i, i, i) } -> std::same_as<PanelPair<F>>;
+};
 
 /// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end), in at most strip_blocks
 /// blocks.
@@ -148,15 +185,21 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
       f(y[j], token + j * by.step, HWY_MIN(by.step, token_end - token - j * by.step));
   };
   for_each_block([&](auto* out, std::size_t, std::size_t tokens) HWY_ATTR {
-    for (std::size_t i = 0; i < panels; ++i) std::fill_n(out[i][0], by.padded(tokens) * panel_rows, 0.0f);
+    if (sets_outputs<F> && !by.matrix_unit) return;
+    for (std::size_t i = 0; i < panels; ++i) std::fill_n(out[i][0], by.padded<F>(tokens) * panel_rows, 0.0f);
   });
   for (std::size_t b = 0; b < a.blocks; b += Chunk<F>::blocks) {
     const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
-    fill_panels<F>(fill, by, p, p_end, b, n, panels, panel);
+    const bool in_place = InPlace<Fill, F> && !by.matrix_unit;
+    if (!in_place) fill_panels<F>(fill, by, p, p_end, b, n, panels, panel);
     for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
       const std::size_t k = b * F::block_size,
-                        in_place = by.in_place<F>(tokens, HWY_MIN(Chunk<F>::values, a.x.cols - k));
-      gather_tokens<F>(a.x, first, first + tokens, by.padded(tokens), in_place, k, n, x);
+                        codes_in_place = by.in_place<F>(tokens, HWY_MIN(Chunk<F>::values, a.x.cols - k));
+      gather_tokens<F>(a.x, first, first + tokens, by.padded<F>(tokens), codes_in_place, k, n, x);
+      if constexpr (InPlace<Fill, F>) {
+        const auto pair_at = [&](std::size_t i) { return fill.pair_at(p + i, p_end, b); };
+        if (in_place) return multiply_block<F>(pair_at, panels, x, tokens, n, out);
+      }
       multiply<F>(by, panel, panels, x, tokens, n, out);
     });
   }

@@ -126,7 +126,7 @@ class Step {
   [[nodiscard]] Pager& pager() noexcept { return pager_; }
   [[nodiscard]] Matrix matrix(const block::TensorRef& ref) const noexcept {
     if (!ref.present()) return {};
-    return ModelWeights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
+    return weights_.matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
   [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     if (!ref.present()) return nullptr;

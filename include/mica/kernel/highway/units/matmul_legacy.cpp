@@ -5,4 +5,5 @@
 #include "mica/kernel/highway/dispatch.hpp"
 
 MICA_INSTANTIATE_PACKED(mica::format::Q8_0)
+MICA_INSTANTIATE_MATMUL(mica::tensor::Rounded<mica::format::Q8_0>)
 MICA_INSTANTIATE_PACKED(mica::format::Q4_0)
