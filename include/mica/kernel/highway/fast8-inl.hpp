@@ -120,6 +120,22 @@ requires(std::is_same_v<F, EightBits>) HWY_INLINE
     out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * sum_of(x.sums, out.values / 16);
 }
 
+/// change(v, t, what the block has of it) becomes the output of each token that is there, or is added to it.
+template <std::size_t tokens, IntegerFormat F, class Change>
+HWY_INLINE void write_outputs(const Tile<F>& tile, const Change& change) {
+  const DF d;
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    if (t >= tile.out.tokens) return;
+    float* const to = tile.out.row[t] + tile.column;
+    MICA_UNROLL
+    for (std::size_t v = 0; v < tile_vectors; ++v) {
+      const VF product = change(v, t, tile.first ? hn::Zero(d) : hn::Load(d, output(tile, v, t)));
+      hn::StoreU(tile.out.add ? hn::Add(hn::LoadU(d, to + v * lanes), product) : product, d, to + v * lanes);
+    }
+  }
+}
+
 /// One block: its lines without a pause.
 template <std::size_t tokens, IntegerFormat F>
 requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t) {
@@ -140,6 +156,7 @@ requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Til
     const VF scale = hn::Set(d, tile.scale[t * Chunk<F>::values / 32]);
     return hn::MulAdd(tile.of_rows(tile.rows->d[0], v), hn::Mul(scale, hn::ConvertTo(d, sum[v][t])), y);
   };
+  if (tile.out.row != nullptr) return write_outputs<tokens>(tile, add_block);
   tile.first ? change_outputs<tokens, true>(tile, add_block) : change_outputs<tokens>(tile, add_block);
 }
 

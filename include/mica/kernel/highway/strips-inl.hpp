@@ -151,23 +151,9 @@ HWY_INLINE void fill_panels(const Fill& fill, const Blocks& by, std::size_t p, s
   }
 }
 
-/// Panels of a chunk times a block of tokens, added to y.
-template <IntegerFormat F>
-HWY_INLINE void multiply(const Blocks& by, const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
-                         std::size_t tokens, std::size_t n, float (*y)[block_tokens<F>][panel_rows]) {
-  if constexpr (fits_matrix_unit<F>) {
-    if (by.matrix_unit) return multiply_by_matrix_unit(panel, panels, x, tokens, n, y);
-  }
-  const auto pair_at = [&](std::size_t i) {
-    return PanelPair<F>{panel[i].lines[0][0], &panel[i].scales, sizeof(Panel<F>)};
-  };
-  multiply_block<F>(pair_at, panels, x, tokens, n, y);
-}
-
 /// A source whose panels can be read where they are: pair_at(p, p_end, b) gives panels p and p + 1 < p_end.
 template <class Source, class F>
-concept InPlace = reads_in_place<F> && machine_offset<F>
-== 0 && requires(const Source& source, std::size_t i) {
+concept InPlace = reads_in_place<F> && requires(const Source& source, std::size_t i) {
   { source.pair_at(i, i, i) } -> std::same_as<PanelPair<F>>;
 };
 
@@ -179,7 +165,14 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
   TokenBlock<F> x;
   Panel<F> panel[strip_panels];
   alignas(64) float y[strip_blocks][strip_panels][block_tokens<F>][panel_rows];
+  float* row[sets_outputs<F> ? block_tokens<F> : 1];
   const std::size_t panels = (p_end - p + 1) / tile_panels * tile_panels;
+  const bool in_place = InPlace<Fill, F> && machine_offset<F> == 0 && !by.matrix_unit;
+  // Pairs of panels of which the slice has all rows are written by their last chunk.
+  const auto is_whole = [&](std::size_t i) {
+    return sets_outputs<F> && !by.matrix_unit && a.first <= (p + i) * panel_rows &&
+           a.last >= (p + i + tile_panels) * panel_rows;
+  };
   const auto for_each_block = [&](const auto& f) HWY_ATTR {
     for (std::size_t j = 0; token + j * by.step < token_end; ++j)
       f(y[j], token + j * by.step, HWY_MIN(by.step, token_end - token - j * by.step));
@@ -190,21 +183,34 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
   });
   for (std::size_t b = 0; b < a.blocks; b += Chunk<F>::blocks) {
     const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
-    const bool in_place = InPlace<Fill, F> && !by.matrix_unit;
+    const bool last = b + n == a.blocks;
     if (!in_place) fill_panels<F>(fill, by, p, p_end, b, n, panels, panel);
     for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
       const std::size_t k = b * F::block_size,
                         codes_in_place = by.in_place<F>(tokens, HWY_MIN(Chunk<F>::values, a.x.cols - k));
       gather_tokens<F>(a.x, first, first + tokens, by.padded<F>(tokens), codes_in_place, k, n, x);
-      if constexpr (InPlace<Fill, F>) {
-        const auto pair_at = [&](std::size_t i) { return fill.pair_at(p + i, p_end, b); };
-        if (in_place) return multiply_block<F>(pair_at, panels, x, tokens, n, out);
+      if constexpr (fits_matrix_unit<F>) {
+        if (by.matrix_unit) return multiply_by_matrix_unit(panel, panels, x, tokens, n, out);
       }
-      multiply<F>(by, panel, panels, x, tokens, n, out);
+      for (std::size_t t = 0; sets_outputs<F> && last && t < tokens; ++t) row[t] = a.y[first + t].data();
+      const auto pair_at = [&](std::size_t i) HWY_ATTR {
+        PanelPair<F> pair{panel[i].lines[0][0], &panel[i].scales, sizeof(Panel<F>)};
+        if constexpr (InPlace<Fill, F>) {
+          if (in_place) pair = fill.pair_at(p + i, p_end, b);
+        }
+        pair.column = (p + i) * panel_rows;
+        if (last && is_whole(i)) pair.out = {row, tokens, a.add};
+        return pair;
+      };
+      multiply_block<F>(pair_at, panels, x, tokens, n, out);
     });
   }
-  for_each_block([&](auto* out, std::size_t first, std::size_t tokens)
-                     HWY_ATTR { write_panels(a, p, p_end, first, tokens, out); });
+  for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
+    if (!sets_outputs<F> || by.matrix_unit) return write_panels(a, p, p_end, first, tokens, out);
+    for (std::size_t i = 0; i < panels; i += tile_panels) {
+      if (!is_whole(i)) write_panels(a, p + i, HWY_MIN(p + i + tile_panels, p_end), first, tokens, out + i);
+    }
+  });
 }
 
 /// The product, where fill(p, b, n, panel) unpacks blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a

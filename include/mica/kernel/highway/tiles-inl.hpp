@@ -41,12 +41,21 @@ HWY_INLINE std::size_t next_tile(std::size_t rest) {
 template <class V, std::size_t tokens>
 using TileOf = V[tile_vectors][tokens];
 
+/// Where the last chunk of a product writes its outputs by itself.
+struct Outputs {
+  float* const* row = nullptr;  // of each token; null: outputs stay in the block
+  std::size_t tokens = 0;       // that are there
+  bool add = false;
+};
+
 /// Two panels: their lines and scales lie `stride` bytes apart.
 template <IntegerFormat F>
 struct PanelPair {
   const std::uint8_t* lines;
   const ChunkScales<F>* scales;
   std::size_t stride;
+  Outputs out = {};
+  std::size_t column = 0;  // of the first row, among the outputs
 };
 
 /// Whether panels may be read where weights lie: those of formats that are kept as panels.
@@ -71,6 +80,8 @@ struct Tile {
   float* y;            // [2 panels][tokens][16 rows]
   std::size_t stride;  // of the pair
   bool first;          // the chunk is the first one of its rows: outputs begin at zero
+  Outputs out;         // where the chunk is the last one of its rows
+  std::size_t column;  // of the outputs
 
   /// From the first vector of rows to the second one, in a panel or in the pair.
   [[nodiscard]] HWY_INLINE std::size_t step() const {
@@ -287,23 +298,25 @@ requires(F::block_size == 32) HWY_NOINLINE void multiply_tile(const Tile<F>& til
   change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF) HWY_ATTR { return product[v][t]; });
 }
 
-/// A pair of panels times one tile of tokens.
+/// A pair of panels times one tile of tokens, from token t on.
 template <std::size_t tokens, IntegerFormat F>
 HWY_INLINE void multiply_rows(const PanelPair<F>& pair, const TokenBlock<F>& x, std::size_t t, std::size_t n,
                               float (*y)[block_tokens<F>][panel_rows]) {
   for (std::size_t r = 0; r < tile_panels * panel_rows; r += tile_vectors * lanes) {
     const std::size_t p = r / panel_rows, row = r % panel_rows, at = p * pair.stride + 4 * row;
-    const Tile<F> tile{
-        pair.lines + at,
-        reinterpret_cast<const ChunkScales<F>*>(reinterpret_cast<const char*>(pair.scales) + at),
-        x.row + t,
-        x.scale[t],
-        x.min_factor[F::has_mins ? t : 0],
-        x.start[bias<F> != 0 ? t : 0],
-        x.values,
-        y[p][t] + row,
-        pair.stride,
-        x.first_chunk};
+    Tile<F> tile{pair.lines + at,
+                 reinterpret_cast<const ChunkScales<F>*>(reinterpret_cast<const char*>(pair.scales) + at),
+                 x.row + t,
+                 x.scale[t],
+                 x.min_factor[F::has_mins ? t : 0],
+                 x.start[bias<F> != 0 ? t : 0],
+                 x.values,
+                 y[p][t] + row,
+                 pair.stride,
+                 x.first_chunk,
+                 {},
+                 pair.column + r};
+    if (pair.out.row != nullptr) tile.out = {pair.out.row + t, pair.out.tokens - t, pair.out.add};
     multiply_tile<tokens>(tile, n);
   }
 }
