@@ -234,6 +234,20 @@ TEST_CASE("models, files and folders are judged where they are named") {
         number(plan, "peak_bytes"));
 }
 
+TEST_CASE("models that embed texts are not ranked, and not chosen from a folder") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("encoder.gguf");
+  REQUIRE(mica({"synth", "minilm-l6", "Q8_0", path, "-q"}).code == 0);
+  const Ran alone = mica({"fit", path});
+  CHECK(alone.code == 5);
+  CHECK(has(alone.err, "encoder.gguf: bert embeds texts"));
+  REQUIRE(mica({"synth", "stories-15m", "Q8_0", folder.path("stories.gguf"), "-q"}).code == 0);
+  const Ran run = mica({"run", folder.path(""), "Once", "-n", "1"});
+  CHECK(run.code == 0);
+  CHECK(has(run.err, "left out"));
+  CHECK(has(run.err, "stories.gguf"));
+}
+
 TEST_CASE("one quantisation alone says how long a context it has room for") {
   const Json answer = fit_json({"llama-8b", "--ram", "8G", "--quant", "q4_k_m"});
   CHECK(answer["models"][0]["quantisation"] == "Q4_K_M");
