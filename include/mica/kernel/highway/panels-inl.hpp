@@ -191,20 +191,26 @@ HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, 
   gather_factors_whole<F>(x, factors);
 }
 
-/// n blocks from value k on of tokens [first, last); up to `padded` tokens the last one is repeated. The first
-/// `in_place` of them are read in place.
+/// What is gathered of a block of tokens.
+struct Gather {
+  std::size_t padded;    // tokens, the last one repeated
+  std::size_t in_place;  // of them, those whose codes are read where they lie
+  bool starts;
+};
+
+/// n blocks from value k on of tokens [first, last).
 template <IntegerFormat F>
-HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::size_t last, std::size_t padded,
-                              std::size_t in_place, std::size_t k, std::size_t n, TokenBlock<F>& out) {
-  out.starts = in_place == padded;
+HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::size_t last, const Gather& how,
+                              std::size_t k, std::size_t n, TokenBlock<F>& out) {
   out.values = HWY_MIN(Chunk<F>::values, x.cols - k);
   out.first = x.row_codes(first) + k;
   out.stride = x.cols;
-  out.in_place = in_place;
+  out.in_place = how.in_place;
+  out.starts = how.starts;
   out.first_chunk = k == 0;
-  for (std::size_t t = 0; t < padded; ++t) {
+  for (std::size_t t = 0; t < how.padded; ++t) {
     const TokenChunk chunk = chunk_of(x, HWY_MIN(first + t, last - 1), k);
-    out.row[t] = t < in_place ? chunk.codes : out.codes[t];
+    out.row[t] = t < how.in_place ? chunk.codes : out.codes[t];
     gather_token<F>(chunk, t, n, out);
   }
 }

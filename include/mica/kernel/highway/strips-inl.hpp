@@ -115,12 +115,13 @@ struct Blocks {
     while (reach < tokens) reach += next_tile<F>(tokens - reach);
     return reach;
   }
-  /// Tokens of a block whose codes are read where they lie: all by vectors; by the unit those of whole tiles,
-  /// as far as it reads nothing behind the `values` of a chunk.
+  /// What is gathered of a block of `tokens` tokens. Vectors read all codes where they lie; the unit those of
+  /// whole tiles, as far as it reads nothing behind the `values` of a chunk.
   template <IntegerFormat F>
-  [[nodiscard]] HWY_INLINE std::size_t in_place(std::size_t tokens, std::size_t values) const {
-    if (!matrix_unit) return padded<F>(tokens);
-    return values % matrix_values<F> == 0 ? tokens / matrix_tokens * matrix_tokens : 0;
+  [[nodiscard]] HWY_INLINE Gather gather(std::size_t tokens, std::size_t values) const {
+    const std::size_t all = padded<F>(tokens);
+    if (!matrix_unit) return {all, all, true};
+    return {all, values % matrix_values<F> == 0 ? tokens / matrix_tokens * matrix_tokens : 0, false};
   }
 };
 
@@ -179,16 +180,17 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
   };
   for_each_block([&](auto* out, std::size_t, std::size_t tokens) HWY_ATTR {
     if (sets_outputs<F> && !by.matrix_unit) return;
-    for (std::size_t i = 0; i < panels; ++i) std::fill_n(out[i][0], by.padded<F>(tokens) * panel_rows, 0.0f);
+    for (std::size_t i = 0; i < panels; ++i)
+      std::fill_n(out[i][0], by.template padded<F>(tokens) * panel_rows, 0.0f);
   });
   for (std::size_t b = 0; b < a.blocks; b += Chunk<F>::blocks) {
     const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
     const bool last = b + n == a.blocks;
     if (!in_place) fill_panels<F>(fill, by, p, p_end, b, n, panels, panel);
     for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
-      const std::size_t k = b * F::block_size,
-                        codes_in_place = by.in_place<F>(tokens, HWY_MIN(Chunk<F>::values, a.x.cols - k));
-      gather_tokens<F>(a.x, first, first + tokens, by.padded<F>(tokens), codes_in_place, k, n, x);
+      const std::size_t k = b * F::block_size;
+      const Gather how = by.template gather<F>(tokens, HWY_MIN(Chunk<F>::values, a.x.cols - k));
+      gather_tokens<F>(a.x, first, first + tokens, how, k, n, x);
       if constexpr (fits_matrix_unit<F>) {
         if (by.matrix_unit) return multiply_by_matrix_unit(panel, panels, x, tokens, n, out);
       }
