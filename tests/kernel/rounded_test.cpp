@@ -12,10 +12,6 @@
 #include <cstring>
 #include <limits>
 
-#ifdef MICA_HAS_XSIMD
-#include "mica/kernel/xsimd.hpp"
-#endif
-
 namespace mica::test::rounded_test {
 namespace {
 
@@ -82,9 +78,6 @@ TEST_CASE("products with rounded rows have the bits of products that round") {
         check<kernel::Highway>(product, 33, 34, true);
       });
       check<kernel::Scalar>(product, 0, 37);
-#ifdef MICA_HAS_XSIMD
-      check<kernel::Xsimd>(product, 5, 36, true);
-#endif
     }
   }
 }

@@ -214,6 +214,12 @@ template <class List>
   return packing;
 }
 
+/// Whether kernels multiply rows that were rounded before (tensor/rounded.hpp): those that say so.
+template <class K>
+inline constexpr bool reads_rounded = requires {
+  requires K::reads_rounded;
+};
+
 /// Whether kernels are Fast8<K>.
 template <class K>
 inline constexpr bool rounds_weights = requires {

@@ -12,6 +12,8 @@
 namespace mica::kernel {
 
 struct Scalar {
+  static constexpr bool reads_rounded = true;  // kernel/fast8.hpp
+
   // Required by Kernels
   static constexpr std::string_view name = "scalar";
   template <WeightFormat F>

@@ -318,25 +318,34 @@ concept GoodPolicies = Formats<typename P::Weights> && format::are_distinct<type
     Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer> &&
     Ranks<typename P::Ranks>;
 
-/// What a matrix of the model may be: in the formats of its file, and where the pager packs, packed or rounded.
-template <class List, bool packs>
+/// What a matrix of the model may be: in the formats of its file, where the pager packs also packed, and rounded
+/// if the kernels read that.
+template <class List, bool packs, bool rounds>
 struct InMemory {
   using type = List;
 };
 template <class List>
-struct InMemory<List, true> {
+struct InMemory<List, true, false> {
+  using type = tensor::AndPacked<List>;
+};
+template <class List>
+struct InMemory<List, true, true> {
   using type = tensor::AndRounded<List>;
 };
-template <class List, class Pager>
-using FormatsInMemory = typename InMemory<List, Pager::packs>::type;
+template <class P>
+using FormatsInMemory =
+    typename InMemory<typename P::Weights, P::Pager::packs, kernel::reads_rounded<typename P::Kernels>>::type;
 
 /// What a pager that packs is given for the formats of the file; rounds: all products follow kernel/fast8.hpp.
-template <class List, class Pager>
+template <class P>
 [[nodiscard]] constexpr tensor::FindPacking find_packing([[maybe_unused]] bool rounds) noexcept {
-  if constexpr (Pager::packs) {
+  using List = typename P::Weights;
+  if constexpr (!P::Pager::packs) {
+    return nullptr;
+  } else if constexpr (kernel::reads_rounded<typename P::Kernels>) {
     return rounds ? kernel::rounding_in<List> : tensor::packing_in<List>;
   } else {
-    return nullptr;
+    return tensor::packing_in<List>;
   }
 }
 

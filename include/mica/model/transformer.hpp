@@ -69,7 +69,7 @@ class BasicTransformer {
  public:
   /// The policies, and the types that follow from them.
   using Arch = Family;
-  using Formats = detail::FormatsInMemory<typename Policies::Weights, typename Policies::Pager>;
+  using Formats = detail::FormatsInMemory<Policies>;
   using Allocator = typename Policies::Allocator;
   using Elements = typename Policies::KvElement;
   using Storage = typename Policies::KvStorage;
@@ -668,11 +668,10 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       fast8_from_(!options.fast8 && !kernel::rounds_weights<Kernels> ? 0
                   : embeds() ? 1  // a text has the bits that it has alone
                              : kernel::fast8_tokens),
-      pager_(make_pager(
-          parts,
-          {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
-           weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>(fast8_from_ == 1)},
-          options)),
+      pager_(make_pager(parts,
+                        {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
+                         weights_.largest_mixture(), detail::find_packing<P>(fast8_from_ == 1)},
+                        options)),
       frequencies_(rope_frequencies(config_, n_ctx_)),
       max_chunk_(max_pass(options.chunk, parts.eviction)),
       kv_(weights_.state(), std::move(parts.elements), std::move(parts.eviction), n_ctx_, max_chunk_,
@@ -682,7 +681,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                 std::max(config_.width, weights_.scratch({max_chunk_, config_.width}).exchanged_width),
                 allocator_),
       log_(options.log) {
-  if (fast8_from_ == 1) weights_.round();
+  if (fast8_from_ == 1 && kernel::reads_rounded<Kernels>) weights_.round();
   if constexpr (!Ranks::one) check_ranks(options);
   make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });

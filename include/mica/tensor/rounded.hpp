@@ -16,10 +16,11 @@
 
 namespace mica::tensor {
 
-/// A format of codes of one byte, with room for the scale.
+/// A format that says that it can be rounded: 32 codes of one byte in a block, and room for the scale.
 template <class F>
-concept RoundableFormat = PackableFormat<F> && F::block_size == 32 && F::code_bytes == 32 && !is_packed<F> &&
-                          Rows16::stretch<F>() * F::block_size == 256;
+concept RoundableFormat = PackableFormat<F> && !is_packed<F> && requires {
+  requires F::can_be_rounded && F::block_size == 32 && F::code_bytes == 32 && Rows16::stretch<F>() == 8;
+};
 
 /// Format F, rounded. Its id is in no file.
 template <RoundableFormat F>

@@ -123,10 +123,6 @@ void matmul_integer(const MatmulArgs<F>& a) noexcept {
                       FileRows<F, A>{a.w, a.first, a.last});
 }
 template <class A, class F>
-void matmul_integer(const MatmulArgs<tensor::Rounded<F>>& a) noexcept {
-  scalar::matmul<tensor::Rounded<F>>(a);
-}
-template <class A, class F>
 void matmul_integer(const MatmulArgs<tensor::Packed<F>>& a) noexcept {
   if (is_fast8(a)) return scalar::matmul<tensor::Packed<F>>(a);
   const std::size_t packed = a.w.packed_rows(), end = std::min(a.last, packed);
