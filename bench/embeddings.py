@@ -3,17 +3,19 @@
 """Embeddings of mica beside those of ONNX Runtime and llama-server: how near, and how fast.
 
 usage: bench/embeddings.py MODEL.gguf --folder DIR [--onnx FILE] [--faster FILE] [--server URL]
-                           [--texts FILE] [--count 200] [--rounds 3] [--seconds 1] [--threads 2]
+                           [--texts FILE] [--count 200] [--queries FILE --documents FILE]
+                           [--rounds 3] [--seconds 1] [--threads 2]
                            [--mica build/release/mica] [--bench build/release/bench/embed_bench] [--json FILE]
 
 DIR is the Hugging Face folder of the same model, for its tokenizer.json. --onnx: the model in floats as ONNX,
 with the inputs input_ids, attention_mask and token_type_ids and the states as its first output; `count`
 texts, made of the words of --texts, are embedded by all, and the cosines with it are printed (mean pooling).
+--queries, --documents: a text on each line; the order in which documents follow each query is compared.
 --faster: the model that ONNX Runtime is timed with, such as one of int8. --server: a llama-server with the
 same GGUF file and --embeddings. --rounds 0 times nothing.
 
-Texts of 16, 128 and 512 random tokens are timed, one and 64 in a call; programs take turns in each round, and
-medians of the rounds are printed. mica runs with both of its kernels, exact and fast8. Needs numpy,
+Texts of 16, 128 and 512 random tokens are timed, one and 64 in a call; programs take turns for each size in
+each round, and medians of the rounds are printed. mica runs with both of its kernels, exact and fast8. Needs numpy,
 onnxruntime and tokenizers for what is asked of them.
 """
 import argparse
@@ -57,13 +59,13 @@ def draw_texts(path, count, tokenizer):
     return texts
 
 
-def embed_by_mica(options, texts, kernels):
+def embed_by_mica(options, texts, kernels, *flags):
     import numpy as np
     with tempfile.TemporaryDirectory() as folder:
         lines, rows = pathlib.Path(folder, "texts"), pathlib.Path(folder, "rows.npy")
         lines.write_text("\n".join(texts))
         words = [options.mica, "embed", options.model, "--lines", lines, "--npy", rows, "-q",
-                 "--kernels", kernels]
+                 "--kernels", kernels, *flags]
         subprocess.run(words, check=True)
         return np.load(rows)
 
@@ -95,6 +97,35 @@ def compare_rows(options):
     return result
 
 
+def compare_orders(options):
+    """How many queries have the documents in the order that the model in floats gives them."""
+    import numpy as np
+    import tokenizers
+    tokenizer = tokenizers.Tokenizer.from_file(str(options.folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(512)
+    queries, documents = ([line for line in path.read_text().splitlines() if line.strip()]
+                          for path in (options.queries, options.documents))
+    model = session(options.onnx, options.threads)
+    texts = queries + documents
+    reference = np.concatenate([embed_by_onnx(model, np.array([tokenizer.encode(text).ids])) for text in texts])
+
+    def orders(rows):
+        return np.argsort(-(rows[:len(queries)] @ rows[len(queries):].T), kind="stable")
+
+    right, result = orders(reference), {}
+    for name, kernels in (("mica", "exact"), ("mica, fast8", "fast8")):
+        found = orders(embed_by_mica(options, texts, kernels, "--truncate"))
+        result[name] = {"queries": len(queries), "documents": len(documents),
+                        "first_same": int((found[:, 0] == right[:, 0]).sum()),
+                        "ten_same": int((found[:, :10] == right[:, :10]).all(1).sum()),
+                        "all_same": int((found == right).all(1).sum())}
+        print(f"{name}: of {len(queries)} queries {result[name]['first_same']} have the same first document, "
+              f"{result[name]['ten_same']} the same first ten in order, {result[name]['all_same']} all "
+              f"{len(documents)} in order")
+    return result
+
+
 def median_rate(call, texts, seconds):
     call()
     times, start = [], time.monotonic()
@@ -105,50 +136,44 @@ def median_rate(call, texts, seconds):
     return texts / statistics.median(times)
 
 
-def time_mica(options, *flags):
-    done = subprocess.run([options.bench, options.model, "--seconds", str(options.seconds), "--threads",
-                           str(options.threads), *flags], capture_output=True, text=True, check=True)
-    rows = [line.split("|") for line in done.stdout.splitlines() if line[:3].strip("| ").isdigit()]
-    return {(int(row[1]), int(row[2])): float(row[3]) for row in rows}
+def time_mica(options, tokens, texts, *flags):
+    done = subprocess.run([options.bench, options.model, "--tokens", str(tokens), "--texts", str(texts),
+                           "--seconds", str(options.seconds), "--threads", str(options.threads), *flags],
+                          capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1].split("|")[3])
 
 
-def time_onnx(options):
+def time_onnx(options, model, tokens, texts):
     import numpy as np
-    model, draw = session(options.faster, options.threads), np.random.default_rng(1)
-    rates = {}
-    for tokens, texts in SIZES:
-        ids = draw.integers(FIRST, LAST, (texts, tokens))
-        call = lambda ids=ids: embed_by_onnx(model, ids)  # noqa: E731
-        rates[tokens, texts] = median_rate(call, texts, options.seconds)
-    return rates
+    ids = np.random.default_rng(1).integers(FIRST, LAST, (texts, tokens))
+    return median_rate(lambda: embed_by_onnx(model, ids), texts, options.seconds)
 
 
-def time_server(options):
-    draw, rates = random.Random(1), {}
-    for tokens, texts in SIZES:
-        ids = [[CLS, *(draw.randrange(FIRST, LAST) for _ in range(tokens - 2)), SEP] for _ in range(texts)]
-        body, header = json.dumps({"content": ids}).encode(), {"Content-Type": "application/json"}
-        request = urllib.request.Request(options.server + "/embedding", body, header)
-        call = lambda request=request: urllib.request.urlopen(request).read()  # noqa: E731
-        rates[tokens, texts] = median_rate(call, texts, options.seconds)
-    return rates
+def time_server(options, tokens, texts):
+    draw = random.Random(1)
+    ids = [[CLS, *(draw.randrange(FIRST, LAST) for _ in range(tokens - 2)), SEP] for _ in range(texts)]
+    body, header = json.dumps({"content": ids}).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(options.server + "/embedding", body, header)
+    return median_rate(lambda: urllib.request.urlopen(request).read(), texts, options.seconds)
 
 
 def compare_speeds(options):
-    programs = {"mica": time_mica, "mica, fast8": lambda options: time_mica(options, "--fast8")}
+    programs = {"mica": lambda *size: time_mica(options, *size),
+                "mica, fast8": lambda *size: time_mica(options, *size, "--fast8")}
     if options.faster:
-        programs["ONNX Runtime"] = time_onnx
+        model = session(options.faster, options.threads)
+        programs["ONNX Runtime"] = lambda *size: time_onnx(options, model, *size)
     if options.server:
-        programs["llama-server"] = time_server
-    rounds = [{name: run(options) for name, run in programs.items()} for _ in range(options.rounds)]
+        programs["llama-server"] = lambda *size: time_server(options, *size)
     print("| tokens of a text | texts in a call |", " | ".join(programs), "|")
     print("|---|---|" + "---|" * len(programs))
     rows = []
-    for tokens, texts in SIZES:
-        rates = {name: [each[name][tokens, texts] for each in rounds] for name in programs}
-        rows.append({"tokens": tokens, "texts": texts, "texts_per_second": rates})
+    for size in SIZES:
+        rounds = [{name: run(*size) for name, run in programs.items()} for _ in range(options.rounds)]
+        rates = {name: [round(each[name], 1) for each in rounds] for name in programs}
+        rows.append({"tokens": size[0], "texts": size[1], "texts_per_second": rates})
         medians = " | ".join(f"{statistics.median(rate):.1f}" for rate in rates.values())
-        print(f"| {tokens} | {texts} | {medians} |")
+        print(f"| {size[0]} | {size[1]} | {medians} |", flush=True)
     return rows
 
 
@@ -159,7 +184,8 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path)
     for name in ("onnx", "faster", "server"):
         parser.add_argument(f"--{name}")
-    parser.add_argument("--texts", type=pathlib.Path)
+    for name in ("texts", "queries", "documents"):
+        parser.add_argument(f"--{name}", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1)
@@ -170,7 +196,10 @@ def main():
     options = parser.parse_args()
     result = {"model": pathlib.Path(options.model).name, "threads": options.threads}
     if options.onnx:
-        result["cosine"] = compare_rows(options)
+        if options.count > 0:
+            result["cosine"] = compare_rows(options)
+        if options.queries:
+            result["orders"] = compare_orders(options)
     if options.rounds > 0:
         result["rows"] = compare_speeds(options)
     if options.json:

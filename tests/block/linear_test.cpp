@@ -58,6 +58,37 @@ TEST_CASE("products that share an input are each computed whole, rows that fill 
   }
 }
 
+TEST_CASE("workers with tokens of their own give the bits of one worker, and round where all tokens do") {
+  constexpr std::size_t k = 64, n = 200, rows = 67;
+  const auto values = numbers(n * k, 1), weights = numbers(rows * k, 2), bias = numbers(rows, 3);
+  std::vector<format::Q8_0::Block> blocks(rows * k / 32);
+  for (std::size_t b = 0; b < blocks.size(); ++b) format::Q8_0::encode(&weights[b * 32], blocks[b]);
+  const tensor::AnyMatrix<List> w(format::Q8_0::id, reinterpret_cast<const std::byte*>(blocks.data()), rows,
+                                  k);
+  exec::Team team(3);
+  exec::Inline one;
+  REQUIRE(block::token_runs(n, rows * k, 3) == 3);
+  REQUIRE(block::token_runs(n, rows * k, 1) == 1);
+  std::vector<std::vector<float>> all;
+  for (const std::size_t from : std::initializer_list<std::size_t>{0, 150, 201}) {
+    std::vector<std::int8_t> codes(n * k);
+    std::vector<float> scales(n * k / 32), y(n * rows, 1.0f), expected(y);
+    std::vector<std::int16_t> sums(n * k / 16);
+    const kernel::QuantizedRows x{codes.data(), scales.data(), sums.data(), n, k, from};
+    kernel::Scalar::quantize({{values.data(), n, k}, x, 0, n});
+    const kernel::Input input{{values.data(), n, k}, x};
+    const auto product = [&](std::vector<float>& to) {
+      return std::array{Product<List>{w, {to.data(), n, rows}, true, bias.data()}};
+    };
+    block::project<kernel::Scalar>(team, input, product(y));
+    block::project<kernel::Scalar>(one, input, product(expected));
+    CHECK(y == expected);
+    all.push_back(y);
+  }
+  CHECK(all[0] != all[1]);
+  CHECK(all[0] == all[2]);
+}
+
 TEST_CASE("a bias is added once to every row, whether a product replaces or adds") {
   constexpr std::size_t k = 5, n = 3, rows = 67;
   const auto x = numbers(n * k, 1), w = numbers(rows * k, 2), bias = numbers(rows, 3);
