@@ -254,7 +254,7 @@ HWY_INLINE void add_last_values(const ValueRun<rows, E>& run, std::size_t i) {
 template <std::size_t rows, KvReadable E>
 HWY_INLINE void add_plain_run(const ValueRun<rows, E>& run) {
   // As many sums as the registers hold beside numbers and weights.
-  constexpr std::size_t vectors = many_registers || rows <= 2 ? 4 : 2;
+  constexpr std::size_t vectors = rows <= 2 || (many_registers && rows <= 4) ? 4 : 2;
   std::size_t i = 0;
   for (; i + vectors * lanes <= run.a.head_dim; i += vectors * lanes) add_values<vectors>(run, i);
   if constexpr (vectors > 2) {  // heads of text encoders are small
@@ -319,6 +319,10 @@ void attention_values(const AttentionArgs& a) {
     q8_values(a);
   } else {
     std::size_t r = 0;
+    // Of small heads, eight rows have as many sums as four rows of others.
+    if constexpr (is_real_element<E> && many_registers && parts == 1) {
+      for (; a.head_dim <= 2 * lanes && r + 8 <= n; r += 8) values_of_rows<8, E>(a, r);
+    }
     for (; r + 4 <= n; r += 4) values_of_rows<4, E>(a, r);
     if (r < n) with_constant<3>(n - r, [&](auto rows) HWY_ATTR { values_of_rows<rows, E>(a, r); });
   }
