@@ -23,6 +23,12 @@ struct Codec<EightBits> {
   static constexpr bool unit_scales = true;
 };
 
+/// As rounded rows have it, so that it may lie at any address (tensor/rounded.hpp).
+template <>
+struct ChunkScales<EightBits> {
+  float d[1][panel_rows];
+};
+
 /// The first block of a row sets its outputs.
 template <>
 inline constexpr bool sets_outputs<EightBits> = true;
