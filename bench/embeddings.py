@@ -104,7 +104,7 @@ def compare_orders(options):
     tokenizer = tokenizers.Tokenizer.from_file(str(options.folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(512)
-    queries, documents = ([line for line in path.read_text().splitlines() if line.strip()]
+    queries, documents = ([line for line in path.read_text().split("\n") if line.strip()]
                           for path in (options.queries, options.documents))
     model = session(options.onnx, options.threads)
     texts = queries + documents

@@ -106,15 +106,21 @@ requires(!tensor::is_rounded<F>) [[nodiscard]] EightBits::Block
   const bool usual = reach >= activation_floor && sum < std::numeric_limits<float>::infinity();
   out.d = usual ? reach * (1 / fast8_reach) : sum * 0.0f;
   const float inverse = fast8_reach * fast8_unit / reach;
-  for (std::size_t i = 0; i < blocks * F::block_size; ++i) {
-    const std::size_t k = i % F::block_size;
-    const auto& p = part[i / F::block_size];
-    const float s = step[i / F::block_size][k / F::group], from = base[i / F::block_size][k / F::group];
-    const auto a = usual ? static_cast<std::int32_t>(std::nearbyint(s * inverse)) : 0;
-    const auto b = 128 * fast8_unit + fast8_unit / 2 -
-                   (usual ? static_cast<std::int32_t>(std::nearbyint(from * inverse)) : 0);
-    const auto code = static_cast<std::uint16_t>(a * (p.code[k] + F::code_offset) + b);
-    out.code[i] = static_cast<std::int8_t>(code / fast8_unit - 128);
+  const auto scaled = [&](float x) {
+    return usual ? static_cast<std::int32_t>(std::nearbyint(x * inverse)) : 0;
+  };
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t g = 0; g < groups; ++g) {
+      const auto factor = static_cast<std::uint16_t>(scaled(step[b][g]));
+      const auto start = static_cast<std::uint16_t>(128 * fast8_unit + fast8_unit / 2 - scaled(base[b][g]));
+      const std::int8_t* const from = part[b].code + g * F::group;
+      std::int8_t* const to = out.code + b * F::block_size + g * F::group;
+      for (std::size_t i = 0; i < F::group; ++i) {
+        const auto u = static_cast<std::uint16_t>(from[i] + F::code_offset);
+        const auto code = static_cast<std::uint16_t>(std::uint32_t{factor} * u + start);  // modulo 2^16
+        to[i] = static_cast<std::int8_t>(code / fast8_unit - 128);
+      }
+    }
   }
   return out;
 }
