@@ -33,19 +33,19 @@ inline constexpr std::size_t slice_rows = 64;
 static_assert(rows_of_task(512, 16384, 2) == 256 && rows_of_task(512, 2048, 2) == 128);
 static_assert(rows_of_task(512, 2048, 3) == 64 && rows_of_task(1, 16384, 1) == 64);
 
-/// Matrices of up to this many numbers stay in a cache that all cores share.
+/// Matrices of up to this many weights stay in a cache that all cores share.
 inline constexpr std::size_t shared_matrix = std::size_t{4} << 20;
 
-/// Into how many runs the tokens of products are divided, for matrices of at most `numbers` numbers: small ones
-/// are read by every worker for tokens of its own, whose activations then stay in its cache. Large ones are read
-/// once, so that each worker has some rows for all tokens.
-[[nodiscard]] constexpr std::size_t token_runs(std::size_t n, std::size_t numbers,
-                                               std::size_t workers) noexcept {
+/// The number of parts into which the n tokens of products are divided; numbers: the weights of the largest
+/// matrix. Small matrices are read by every worker, for at least 64 tokens of its own, whose activations then
+/// stay in its cache. Large ones are read once, so that each worker has some rows for all tokens.
+[[nodiscard]] constexpr std::size_t token_parts(std::size_t n, std::size_t numbers,
+                                                std::size_t workers) noexcept {
   return numbers > shared_matrix ? 1 : std::clamp<std::size_t>(n / 64, 1, workers);
 }
 
-static_assert(token_runs(512, 384 * 1536, 2) == 2 && token_runs(127, 384 * 1536, 2) == 1);
-static_assert(token_runs(512, 4096 * 4096, 2) == 1 && token_runs(0, 384 * 1536, 4) == 1);
+static_assert(token_parts(512, 384 * 1536, 2) == 2 && token_parts(127, 384 * 1536, 2) == 1);
+static_assert(token_parts(512, 4096 * 4096, 2) == 1 && token_parts(0, 384 * 1536, 4) == 1);
 
 /// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
@@ -91,14 +91,14 @@ void project(E& executor, const kernel::Input& x, std::span<const Product<List>>
     largest = std::max(largest, product.w.rows() * product.w.cols());
   }
   const std::size_t n = products.empty() ? 0 : products[0].y.rows();
-  const std::size_t runs = token_runs(n, largest, executor.workers());
-  const std::size_t step = rows_of_task(n, rows * runs, executor.workers());
+  const std::size_t parts = token_parts(n, largest, executor.workers());
+  const std::size_t step = rows_of_task(n, rows * parts, executor.workers());
   for (std::size_t i = 0; i < products.size(); ++i) {
     first[i + 1] = first[i] + ceil_div(products[i].w.rows(), step);
   }
-  const std::size_t tasks = first[products.size()];  // of each run
-  executor.run(runs * tasks, [&](std::size_t task, std::size_t) noexcept {
-    const exec::Range tokens = exec::partition(n, 8, runs, task / tasks);
+  const std::size_t tasks = first[products.size()];  // of each part
+  executor.run(parts * tasks, [&](std::size_t task, std::size_t) noexcept {
+    const exec::Range tokens = exec::partition(n, 8, parts, task / tasks);
     std::size_t i = 0;
     while (task % tasks >= first[i + 1]) ++i;
     const std::size_t begin = (task % tasks - first[i]) * step;

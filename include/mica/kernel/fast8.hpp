@@ -80,7 +80,8 @@ static_assert(IntegerFormat<EightBits>);
 inline constexpr float fast8_reach = 126;
 inline constexpr std::int32_t fast8_unit = 256;
 
-/// The values from number 256 * chunk of a row on: 256, or those that the row still has. Codes behind them are 0.
+/// The values from number 256 * chunk of a row on: 256, or those that the row still has. Codes behind them
+/// are 0.
 template <IntegerFormat F, class M>
 requires(!tensor::is_rounded<F>) [[nodiscard]] EightBits::Block
     requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
@@ -174,7 +175,7 @@ struct Fast8 : K {
   }
 };
 
-/// Packs rows as tensor::Packing::pack does, rounded: what products by this contract make of them each time.
+/// Packs rows as tensor::Packing::pack does, but rounds them first, as products by this contract would.
 template <tensor::RoundableFormat F>
 void round_rows(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept {
   const auto from = tensor::detail::rows_of<F>(rows, cols);
@@ -190,8 +191,8 @@ void round_rows(std::span<const std::byte> rows, std::size_t cols, std::byte* to
   std::memcpy(to + whole * row_bytes, rows.data() + whole * row_bytes, rows.size() - whole * row_bytes);
 }
 
-/// Whether rows of that width are rounded when they are packed, where all products follow this contract: the id
-/// of the format that they then have, else the one that they had.
+/// The format of rows of `cols` columns that are packed with rounding: Rounded<F>, or `id` where they stay
+/// exact.
 template <class List>
 [[nodiscard]] format::Id rounded_id(format::Id id, std::size_t cols) noexcept {
   format::Id out = id;
@@ -220,7 +221,7 @@ template <class List>
   return packing;
 }
 
-/// Whether kernels multiply rows that were rounded before (tensor/rounded.hpp): those that say so.
+/// Whether kernels multiply rows that are rounded already (tensor/rounded.hpp).
 template <class K>
 inline constexpr bool reads_rounded = requires {
   requires K::reads_rounded;

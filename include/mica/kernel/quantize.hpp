@@ -60,7 +60,7 @@ struct QuantizedRows {
   return fast8 ? fast8_group : activation_group;
 }
 
-/// Rows [first, first + n) of x. They share scales as all rows do, whatever their number.
+/// Rows [first, first + n) of x. A scale is of 32 or of 256 values as in x, also where n is small.
 [[nodiscard]] constexpr QuantizedRows rows_of(const QuantizedRows& x, std::size_t first,
                                               std::size_t n) noexcept {
   if (x.rows == 0) return {};

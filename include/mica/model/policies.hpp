@@ -318,8 +318,8 @@ concept GoodPolicies = Formats<typename P::Weights> && format::are_distinct<type
     Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer> &&
     Ranks<typename P::Ranks>;
 
-/// What a matrix of the model may be: in the formats of its file, where the pager packs also packed, and rounded
-/// if the kernels read that.
+/// The formats that matrices have in memory: those of the file, with a pager that packs also their packed
+/// forms, and their rounded forms if the kernels read these.
 template <class List, bool packs, bool rounds>
 struct InMemory {
   using type = List;
@@ -336,7 +336,8 @@ template <class P>
 using FormatsInMemory =
     typename InMemory<typename P::Weights, P::Pager::packs, kernel::reads_rounded<typename P::Kernels>>::type;
 
-/// What a pager that packs is given for the formats of the file; rounds: all products follow kernel/fast8.hpp.
+/// What a pager that packs is given for the formats of the file; rounds: all products follow
+/// kernel/fast8.hpp.
 template <class P>
 [[nodiscard]] constexpr tensor::FindPacking find_packing([[maybe_unused]] bool rounds) noexcept {
   using List = typename P::Weights;

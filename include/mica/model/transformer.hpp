@@ -380,9 +380,9 @@ class BasicTransformer {
     const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_from_};
     activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
   }
-  /// The maximum of tokens that run at a time, of `chunk`. A step of a model that embeds has many texts. Of one
-  /// that writes it has no more tokens than a context, or than a cache that evicts keeps: scratch for more would
-  /// stay unused.
+  /// The maximum of tokens in a step: `chunk`, but no more than a context or a cache that evicts holds, since
+  /// scratch for more would stay unused. A model that embeds has many texts in a step, so that the context is
+  /// no limit.
   [[nodiscard]] std::size_t max_pass(std::size_t chunk, const Eviction& eviction) const noexcept {
     const std::size_t capacity = Eviction::evicts ? eviction.capacity() : 0;
     if (capacity == 0 && embeds()) return std::max<std::size_t>(chunk, 1);
@@ -681,7 +681,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                 std::max(config_.width, weights_.scratch({max_chunk_, config_.width}).exchanged_width),
                 allocator_),
       log_(options.log) {
-  if (fast8_from_ == 1 && kernel::reads_rounded<Kernels>) weights_.round();
+  if (fast8_from_ == 1 && kernel::reads_rounded<Kernels>) weights_.set_rounded();
   if constexpr (!Ranks::one) check_ranks(options);
   make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });

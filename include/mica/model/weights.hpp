@@ -210,14 +210,14 @@ class Weights {
   }
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return binder_.name(index); }
-  /// From now on rows that a pager packs while it reads them are rounded (kernel/fast8.hpp).
-  void round() noexcept { rounds_ = true; }
-  /// The tensor as a matrix, at the address that its pager gives; whether the pager has packed it.
+  /// Says that the pager has rounded the rows that it packed while it read them (kernel/fast8.hpp).
+  void set_rounded() noexcept { rounded_ = true; }
+  /// The tensor as a matrix at the address that its pager gives. packed: its rows are packed there.
   [[nodiscard]] tensor::AnyMatrix<List> matrix(const block::TensorRef& ref, const std::byte* data,
                                                bool packed) const noexcept {
     const bool packed12 = packed && tensor::is_packable12<List>(ref.format.id);
     const std::size_t offset = packed12 ? tensor::packed12_bytes(ref.first_row, ref.cols) : ref.byte_offset();
-    const bool rounded = rounds_ && packed && !extents()[ref.index].packed;
+    const bool rounded = rounded_ && packed && !extents()[ref.index].packed;
     const format::Id id = rounded ? kernel::rounded_id<List>(ref.format.id, ref.cols) : ref.format.id;
     return {id, data + offset, ref.rows, ref.cols, packed};
   }
@@ -293,7 +293,7 @@ class Weights {
   }
 
   bool by_layers_;
-  bool rounds_ = false;
+  bool rounded_ = false;
   ranks::Division all_ranks_;
   ranks::Division ranks_;  // that divide rows
   ranks::Part stage_;

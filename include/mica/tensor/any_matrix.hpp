@@ -56,7 +56,7 @@ struct IsOfFiles {
 template <class List>
 using AndPacked = typename detail::AndForms<List, detail::PackedForm, List>::type;
 
-/// Those and the rounded forms: what it may be in a model.
+/// The formats of a list, their packed forms and their rounded forms.
 template <class List>
 using AndRounded = typename detail::AndForms<AndPacked<List>, detail::RoundedForm, List>::type;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that were rounded to eight bits with one scale for 256 values when they were read (kernel/fast8.hpp), for
-// models whose products all follow that contract: Matrix<Rounded<Q8_0>> beside Matrix<Packed<Q8_0>>. Codes lie
-// where Rows16 has those of the format, and their scales at the beginning of what the scales of the format had:
+// Rows in eight bits with one scale for 256 values, rounded while they are loaded, for models whose products
+// all follow kernel/fast8.hpp: Matrix<Rounded<Q8_0>> beside Matrix<Packed<Q8_0>>. Codes lie where Rows16 puts
+// those of the format, and scales begin where it puts the scales of the format:
 //
 //   stretch:  | line 0 | line 1 | ... | d of rows 0..15, floats | unused |    a line: code + 128 of four values
 //                                                                             of 16 rows
@@ -36,7 +36,7 @@ inline constexpr bool is_rounded = false;
 template <class F>
 inline constexpr bool is_rounded<Rounded<F>> = true;
 
-/// Values that share a scale, and what widths are a multiple of.
+/// The values that share a scale. Widths are a multiple of rounded_step.
 inline constexpr std::size_t rounded_values = 256, rounded_step = 64;
 
 /// The values from number 256 * chunk of a row on; codes behind the end of the row are 0.
@@ -51,7 +51,7 @@ template <RoundableFormat F>
   return Rows16::place<F>(cols / F::block_size, chunk * rounded_values / F::block_size);
 }
 
-/// Four codes plus 128, or without them again.
+/// Four codes with 128 added to each, or taken away: both are the same operation.
 [[nodiscard]] inline std::uint32_t rounded_word(const void* codes) noexcept {
   std::uint32_t word;
   std::memcpy(&word, codes, 4);

@@ -104,9 +104,9 @@ class Candidate {
       : name_(file.path()), threads_(threads), planner_(std::move(planner)) {
     const std::string arch = file.metadata().get<std::string>("general.architecture").value_or("");
     for (const arch::FamilyTensors& family : arch::encoder_tensors)
-      MICA_CHECK(
-          family.arch != arch, unsupported, name_, ": ", arch,
-          " embeds texts, and models that write are ranked; mica plan tells its memory, mica embed runs it");
+      MICA_CHECK(family.arch != arch, unsupported, name_, ": ", arch,
+                 " embeds texts, and models that write are ranked; mica plan computes its memory, mica embed "
+                 "runs it");
     title_ = file.metadata().get<std::string>("general.name").value_or(name_);
     model_ = model_of(file);
     documents_.emplace_back(std::move(file));

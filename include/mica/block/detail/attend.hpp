@@ -260,7 +260,8 @@ void KvView<E, S>::attend_all(X& executor, std::size_t sequences, std::size_t to
     return;
   }
   executor.run(layer.kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
-    // Texts are with the worker that has their tokens; else adjacent tasks have different lengths.
+    // The heads of a text are one after the other, mostly with the worker that has its tokens. Other
+    // sequences take turns, so that a worker has different lengths.
     const std::size_t part = short_texts ? task / layer.kv_heads : task % sequences,
                       head = short_texts ? task % layer.kv_heads : task / sequences;
     const auto c = context(part);

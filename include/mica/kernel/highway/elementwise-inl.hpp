@@ -105,7 +105,7 @@ HWY_INLINE GroupScale scale_of(float largest) {
   return {largest / 127.0f, 127.0f / largest};
 }
 
-/// Codes of 16 values; the answer is their sum, spread over the lanes.
+/// Stores the codes of 16 values; the lanes of the answer add up to their sum.
 HWY_INLINE VI encode_16(const float* x, VF inverse, std::int8_t* codes) {
   const hn::Rebind<std::int8_t, DF> d8;
   VI total = hn::Zero(DI());
@@ -118,7 +118,7 @@ HWY_INLINE VI encode_16(const float* x, VF inverse, std::int8_t* codes) {
   return total;
 }
 
-/// The sum of the lanes of four vectors.
+/// Stores four sums: that of the lanes of each vector.
 HWY_INLINE void store_sums(VI a, VI b, VI c, VI e, std::int16_t* sums) {
   const auto four = fold_halves(DI(), sum_blocks(a, b, c, e));
   const hn::Rebind<std::int16_t, hn::DFromV<decltype(four)>> d16;

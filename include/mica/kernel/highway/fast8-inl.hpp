@@ -29,7 +29,7 @@ struct ChunkScales<EightBits> {
   float d[1][panel_rows];
 };
 
-/// The first block of a row sets its outputs.
+/// The first chunk of a row sets its outputs.
 template <>
 inline constexpr bool sets_outputs<EightBits> = true;
 
@@ -37,7 +37,7 @@ inline constexpr bool sets_outputs<EightBits> = true;
 template <>
 inline constexpr bool reads_in_place<EightBits> = true;
 
-/// Its sums alone are alive within a block: wide vectors leave registers for more tokens.
+/// A tile keeps only integer sums in registers, so that wide vectors have room for more tokens.
 template <>
 inline constexpr std::size_t tile_tokens<EightBits> =
     many_registers&& lanes == panel_rows ? 8 : tile_tokens<format::Q8_0>;
@@ -126,7 +126,7 @@ requires(std::is_same_v<F, EightBits>) HWY_INLINE
     out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * sum_of(x.sums, out.values / 16);
 }
 
-/// change(v, t, what the block has of it) becomes the output of each token that is there, or is added to it.
+/// Writes change(v, t, y) to the output of each token that is there, or adds it; y is the sum so far.
 template <std::size_t tokens, IntegerFormat F, class Change>
 HWY_INLINE void write_outputs(const Tile<F>& tile, const Change& change) {
   const DF d;

@@ -238,16 +238,9 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
   for (std::size_t t = 0; t < tokens; ++t) write_panel(a, p, token + t, y[t]);
 }
 
-/// Up to this many tokens meet a panel four at a time: it comes from memory once and from the cache again.
-/// Where the matrix unit multiplies, they are fewer.
-inline constexpr std::size_t packed_few_tokens = 8;
-template <IntegerFormat F>
-HWY_INLINE bool are_few(std::size_t n) {
-  if constexpr (fits_matrix_unit<F>) {
-    if (n >= min_matrix_tokens) return n <= packed_few_tokens && !MatrixUnit::used();
-  }
-  return n <= packed_few_tokens;
-}
+/// At most this many tokens meet a panel four at a time: it comes from memory once and from the cache again.
+/// More tokens fill panels, and min_matrix_tokens is the next number.
+inline constexpr std::size_t packed_few_tokens = min_matrix_tokens - 1;
 
 template <class P>
 void packed_one(const MatmulArgs<P>& a, std::size_t end) {
@@ -342,7 +335,7 @@ void matmul_packed(const MatmulArgs<P>& a) {
     const std::size_t chunks = ceil_div(a.w.cols(), fast8_group);
     return multiply_panels<EightBits>({a.x.codes, a.y, chunks, a.first, end, a.add}, RoundedPanels<P>{a.w});
   }
-  if (are_few<typename P::File>(a.y.rows()) && !is_fast8(a)) return packed_few(a, end);
+  if (a.y.rows() <= packed_few_tokens && !is_fast8(a)) return packed_few(a, end);
   packed_many(a, end);
 }
 

@@ -93,11 +93,12 @@ struct TokenBlock {
   float min_factor[F::has_mins ? block_tokens<F> : 1][Chunk<F>::groups];     // scale * sum of x codes
   std::int32_t start[bias<F> != 0 ? block_tokens<F> : 1][Chunk<F>::groups];  // minus the bias
   std::size_t values;  // to the end of the rows, at most those of a chunk
-  // The codes of tokens [0, in_place) are read where they lie, `stride` bytes apart; those of others are copied.
+  // The codes of tokens [0, in_place) are read where they lie, `stride` bytes apart; those of others are
+  // copied.
   const std::int8_t* first;
   std::size_t stride;
   std::size_t in_place;
-  const std::int8_t* row[block_tokens<F>];  // the codes of each token; behind the last token, its own
+  const std::int8_t* row[block_tokens<F>];  // the codes of each token; padding repeats the last one
   bool starts;                              // whether they are read: the matrix unit multiplies signed codes
   bool first_chunk;                         // of the rows
 };

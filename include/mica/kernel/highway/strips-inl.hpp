@@ -58,7 +58,7 @@ HWY_INLINE MatmulArgs<typename P::File> tail_product(const MatmulArgs<P>& a) {
 /// Outputs are far apart and not in a near cache: those of this many tokens ahead are asked for.
 inline constexpr std::size_t tokens_ahead = 4;
 
-/// Panels [p, p_end), of which the slice has all rows, of tokens [token, token + n).
+/// Writes panels [p, p + panels), of which the slice has all rows, for tokens [token, token + n).
 template <bool adds, std::size_t max>
 HWY_INLINE void write_whole_panels(const MatrixView<float>& y, std::size_t p, std::size_t panels,
                                    std::size_t token, std::size_t n,

@@ -21,8 +21,8 @@ namespace MICA_PER_TARGET {
 inline constexpr std::size_t tile_vectors = 2;
 inline constexpr std::size_t tile_panels = 2;
 /// Tokens in a tile: running sums and accumulators for each of both vectors, 24 of 32 registers or 12 of 16;
-/// where a dot takes its word out of a vector, 16 of 32 beside 8 lines. Narrow tiles at the end of a block
-/// leave at most one token idle.
+/// where a dot takes its word out of a vector, 16 of 32 beside 8 lines; of eight bits: fast8-inl.hpp. Narrow
+/// tiles at the end of a block leave at most three tokens idle.
 template <IntegerFormat F>
 inline constexpr std::size_t tile_tokens = !many_registers ? 3
                                            : lanes == 4    ? 4
@@ -41,14 +41,14 @@ HWY_INLINE std::size_t next_tile(std::size_t rest) {
 template <class V, std::size_t tokens>
 using TileOf = V[tile_vectors][tokens];
 
-/// Where the last chunk of a product writes its outputs by itself.
+/// Where the last chunk writes the outputs of a product, without the buffer of the block.
 struct Outputs {
   float* const* row = nullptr;  // of each token; null: outputs stay in the block
   std::size_t tokens = 0;       // that are there
   bool add = false;
 };
 
-/// Two panels: their lines and scales lie `stride` bytes apart.
+/// Two panels. Lines and scales of the second lie `stride` bytes behind those of the first.
 template <IntegerFormat F>
 struct PanelPair {
   const std::uint8_t* lines;
