@@ -93,6 +93,7 @@ std::string best_of_folder(const Verb& verb, const std::string& folder, std::uin
   const fit::Selector selector(machine, {n_ctx, use.min_decode});
   std::vector<fit::Fit> fits;
   for_each_model_of(verb, path, [&](gguf::Document file) {
+    fit::check_writes(file);
     fit::Candidate candidate(std::move(file), machine.cores, plan_within);
     fits.push_back(selector.select(candidate));
   });

@@ -18,6 +18,15 @@ namespace {
 using F = format::Q8_0;
 using Rounded = tensor::Rounded<F>;
 
+/// Kernels and formats that derive from those have none of it.
+struct Derived : kernel::Highway {};
+struct OwnFormat : F {};
+static_assert(kernel::reads_rounded<kernel::Scalar> && kernel::reads_rounded<kernel::Highway> &&
+              kernel::reads_rounded<kernel::Fast8<kernel::Highway>>);
+static_assert(!kernel::reads_rounded<Derived> && !kernel::reads_rounded<kernel::Fast8<Derived>>);
+static_assert(tensor::RoundableFormat<F> && !tensor::RoundableFormat<OwnFormat> &&
+              !tensor::RoundableFormat<format::Q4_0>);
+
 /// Rows of a product, rounded.
 struct RoundedRows {
   Guarded<typename F::Block> blocks;

@@ -40,16 +40,22 @@ plan::Fallback FileLoader::encoder_within(const serve::ModelCard& card, const gg
   for (const bool streams : {false, true}) {
     if (streams && verb_.weights_given) break;
     const std::size_t shortest = verb_.n_ctx != 0 ? wanted : streams ? min_text : min_resident_text;
-    for (std::size_t tokens = wanted; tokens == wanted || tokens >= shortest; tokens /= 2) {
+    // First with steps as they are asked for, then with steps of one longest text, then with shorter texts.
+    bool small_steps = false;
+    for (std::size_t tokens = wanted; tokens == wanted || tokens >= shortest;) {
       OpenOptions open = open_options(static_cast<const RunningOptions&>(verb_));
       open.n_ctx = tokens;
-      if (tokens < wanted) open.chunk = tokens;
+      if (small_steps) open.chunk = tokens;
       open = embedding_options(std::move(open), config, serve::LoadedModel::texts_of_step);
       if (streams) open.choice.weights = paging::Choice::streamed;
       plan::Question question = question_of(open);
       plan::fill_weight_capacity(document, question, budget);
       plan::Plan plan = plan_run(document, question);
-      if (plan.peak_bytes > budget) continue;
+      if (plan.peak_bytes > budget) {
+        if (small_steps) tokens /= 2;
+        small_steps = true;
+        continue;
+      }
       if (tokens < wanted || streams)
         note(verb_, join("mica: ", card.id, ": to fit the budget, texts of ", tokens, " tokens at most",
                          streams ? ", streamed weights" : ""));
@@ -57,7 +63,9 @@ plan::Fallback FileLoader::encoder_within(const serve::ModelCard& card, const gg
     }
   }
   raise(ErrorCode::budget, card.path, ": a text encoder of ", budget::size_word(document.file_bytes()),
-        " does not fit ", budget::size_word(budget), "; use a larger --memory, or shorter texts (-c)");
+        " does not fit ", budget::size_word(budget),
+        "; use a larger --memory, or shorter texts (-c) in smaller steps (--chunk)");
+        "; use a larger --memory, or shorter texts (-c) in smaller steps (--chunk)");
 }
 
 const plan::Fallback& FileLoader::chosen(const serve::ModelCard& card, std::uint64_t budget) {

@@ -110,7 +110,10 @@ class Judge {
 
  private:
   void add(const fit::Row& row) { judge(fit::Candidate(row, machine_.cores, plan_within, machine_.mlx)); }
-  void add(gguf::Document file) { judge(fit::Candidate(std::move(file), machine_.cores, plan_within)); }
+  void add(gguf::Document file) {
+    fit::check_writes(file);
+    judge(fit::Candidate(std::move(file), machine_.cores, plan_within));
+  }
 
   void judge(fit::Candidate candidate) {
     const std::string& quant = verb_.quant;

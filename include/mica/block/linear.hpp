@@ -87,6 +87,7 @@ void project(E& executor, const kernel::Input& x, std::span<const Product<List>>
   std::size_t rows = 0, largest = 0;
   MICA_ASSERT(products.size() < first.size());
   for (const Product<List>& product : products) {
+    MICA_ASSERT(product.y.rows() == products[0].y.rows());
     rows += product.w.rows();
     largest = std::max(largest, product.w.rows() * product.w.cols());
   }

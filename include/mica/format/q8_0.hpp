@@ -50,7 +50,7 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
   static constexpr std::size_t codes_at = 2;
   static constexpr std::size_t code_bytes = 32;
 
-  static constexpr bool can_be_rounded = true;  // tensor/rounded.hpp
+  using Roundable = Q8_0;  // tensor/rounded.hpp
 
   // Required by KvParts
   using Keys = Tiling<tile_tokens, Columns<0, 4>, Rows<>, Columns<4>>;

@@ -44,6 +44,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 namespace mica::kernel {
 
@@ -156,9 +157,17 @@ requires(tensor::is_rounded<F>) [[nodiscard]] EightBits::Block
   return std::fma(w.d, xd * static_cast<float>(sum), y);
 }
 
+/// Whether kernels multiply rows that are rounded already (tensor/rounded.hpp): those that say so of
+/// themselves, as kernels that derive from others may have other products.
+template <class K>
+inline constexpr bool reads_rounded = requires {
+  requires std::is_same_v<typename K::RoundedReader, K>;
+};
+
 /// The kernels K, with products of many tokens by this contract.
 template <class K>
 struct Fast8 : K {
+  using RoundedReader = std::conditional_t<reads_rounded<K>, Fast8, void>;
   static constexpr std::string_view name = "fast8";
   static constexpr bool rounds_weights = true;  // rounds_weights<K> below looks for it
 
@@ -220,12 +229,6 @@ template <class List>
   });
   return packing;
 }
-
-/// Whether kernels multiply rows that are rounded already (tensor/rounded.hpp).
-template <class K>
-inline constexpr bool reads_rounded = requires {
-  requires K::reads_rounded;
-};
 
 /// Whether kernels are Fast8<K>.
 template <class K>

@@ -54,8 +54,9 @@ void attention_finish(const AttentionState& state) noexcept;
 
 /// Bit-equal to kernel::Scalar on every target.
 struct Highway {
+  using RoundedReader = Highway;  // kernel/fast8.hpp
+
   // Required by Kernels
-  static constexpr bool reads_rounded = true;  // kernel/fast8.hpp
   static constexpr std::string_view name = "highway";
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept {

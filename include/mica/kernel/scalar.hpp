@@ -12,7 +12,7 @@
 namespace mica::kernel {
 
 struct Scalar {
-  static constexpr bool reads_rounded = true;  // kernel/fast8.hpp
+  using RoundedReader = Scalar;  // kernel/fast8.hpp
 
   // Required by Kernels
   static constexpr std::string_view name = "scalar";

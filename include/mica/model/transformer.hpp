@@ -385,7 +385,7 @@ class BasicTransformer {
   /// no limit.
   [[nodiscard]] std::size_t max_pass(std::size_t chunk, const Eviction& eviction) const noexcept {
     const std::size_t capacity = Eviction::evicts ? eviction.capacity() : 0;
-    if (capacity == 0 && embeds()) return std::max<std::size_t>(chunk, 1);
+    if (capacity == 0 && embeds()) return std::clamp<std::size_t>(chunk, 1, model::max_context);
     return std::clamp<std::size_t>(chunk, 1, capacity == 0 ? n_ctx_ : std::min(n_ctx_, capacity));
   }
   /// Whether texts become rows of numbers.

@@ -120,8 +120,10 @@ class Weights {
         output_norm_ = binder_.norm(names::output_norm);
         output_ = tied ? token_embd_ : binder_.matrix(names::output, vocabulary, config.width);
       }
-      if (!output_.present() || !tied || config.pooling != arch::Pooling::none)
-        binder_.keep_rows(token_embd_);
+      // A model that embeds may round what products read (set_rounded()), and looks up rows of this one.
+      const bool embeds = config.pooling != arch::Pooling::none && token_embd_.present() &&
+                          !extents()[token_embd_.index].packed;
+      if (!output_.present() || !tied || embeds) binder_.keep_rows(token_embd_);
     }
     bind_dense(config);
     binder_.check_layout();

@@ -18,7 +18,7 @@ namespace mica::tensor {
 struct Packing {
   /// Packs whole panels and perhaps the last rows of a matrix into as many bytes. Null: it cannot be packed.
   void (*pack)(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept = nullptr;
-  /// Its inverse, of the same bytes.
+  /// Its inverse, of the same bytes. Null where pack rounds (kernel/fast8.hpp).
   void (*unpack)(std::span<const std::byte> packed, std::size_t cols, std::byte* to) noexcept = nullptr;
   /// Packs rows in twelve bits, packed12_bytes(); false: their values do not allow it. Null: no F16 or BF16.
   bool (*pack12)(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept = nullptr;

@@ -13,17 +13,23 @@
 #include "mica/tensor/packed.hpp"
 
 #include <cstring>
+#include <type_traits>
 
 namespace mica::tensor {
 
-/// A format that says that it can be rounded: 32 codes of one byte in a block, and room for the scale.
+/// A format whose rows have room: 32 codes of one byte in a block, and a scale.
 template <class F>
-concept RoundableFormat = PackableFormat<F> && !is_packed<F> && requires {
-  requires F::can_be_rounded && F::block_size == 32 && F::code_bytes == 32 && Rows16::stretch<F>() == 8;
+concept RoundedLayout = PackableFormat<F> && !is_packed<F> && F::block_size == 32 && F::code_bytes == 32 &&
+                        Rows16::stretch<F>() == 8;
+
+/// A format that says of itself that models may round it: kernels are compiled for it.
+template <class F>
+concept RoundableFormat = RoundedLayout<F> && requires {
+  requires std::is_same_v<typename F::Roundable, F>;
 };
 
 /// Format F, rounded. Its id is in no file.
-template <RoundableFormat F>
+template <RoundedLayout F>
 struct Rounded : F {
   using File = F;  // the format of the file
   static constexpr format::Id id{0x80000000 | F::id.value};
@@ -46,7 +52,7 @@ struct RoundedBlock {
 };
 
 /// Where the parts of a chunk of sixteen rows lie, in bytes from the beginning of the panel.
-template <RoundableFormat F>
+template <RoundedLayout F>
 [[nodiscard]] constexpr Rows16::Place rounded_place(std::size_t cols, std::size_t chunk) noexcept {
   return Rows16::place<F>(cols / F::block_size, chunk * rounded_values / F::block_size);
 }
@@ -59,7 +65,7 @@ template <RoundableFormat F>
 }
 
 /// Row r < 16 of a panel becomes `block`.
-template <RoundableFormat F>
+template <RoundedLayout F>
 void store_rounded(const RoundedBlock& block, std::size_t cols, std::size_t r, std::size_t chunk,
                    std::byte* panel) noexcept {
   const Rows16::Place to = rounded_place<F>(cols, chunk);
@@ -72,7 +78,7 @@ void store_rounded(const RoundedBlock& block, std::size_t cols, std::size_t r, s
 }
 
 /// A matrix whose rows are rounded, sixteen at a time. Widths are a multiple of rounded_step.
-template <RoundableFormat F>
+template <RoundedLayout F>
 class Matrix<Rounded<F>> : public detail::PanelMatrix<F, Rows16::panel_bytes<F>> {
  public:
   using Format = Rounded<F>;  // the tag, as visitors name it

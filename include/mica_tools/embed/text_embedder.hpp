@@ -43,8 +43,12 @@ struct TextEmbedderOptions {
   if (open.choice.kv == kv::Choice::segmented) open.choice.kv = kv::Choice::paged;
   for (kv::ElementChoice* const element : {&open.choice.cache_type_k, &open.choice.cache_type_v})
     if (config.encodes && *element == kv::ElementChoice()) *element = kv::Element::f32;
-  // All texts of a step but one are complete after it, so that they have no more than its tokens.
-  const std::size_t others = config.encodes ? 1 : ceil_div(open.chunk, texts);
+  // All texts of a step but one are complete after it, so that they have no more than its tokens. Of an
+  // encoder, one has the longest text, and the others share what is left of the step.
+  const std::size_t left = open.chunk - std::min(open.chunk, longest);
+  const std::size_t others =
+      !config.encodes ? ceil_div(open.chunk, texts)
+                      : std::max<std::size_t>(1, ceil_div(left, std::max<std::size_t>(texts, 2) - 1));
   open.sequences = {texts, round_up<std::size_t>(others, format::tile_tokens)};
   return open;
 }
@@ -82,8 +86,8 @@ class BasicTextEmbedder {
   [[nodiscard]] bool ranks() const noexcept { return embedder_.ranks(); }  // a reranker: rows are scores
   [[nodiscard]] std::size_t max_tokens() const noexcept { return embedder_.max_tokens(); }  // of a text
 
-  /// The tokens of a text as the model reads it. Raises ErrorCode::usage for no text, ErrorCode::limit for one
-  /// that is too long, naming it `name`.
+  /// The tokens of a text as the model reads it. Raises ErrorCode::usage for no text, ErrorCode::limit for
+  /// one that is too long, naming it `name`.
   [[nodiscard]] std::vector<TokenId> tokens(std::string_view text, TextUse use = TextUse::any,
                                             std::string_view name = "the text") const {
     return tokens_.of_text(text, use, truncates_, name);
@@ -101,8 +105,8 @@ class BasicTextEmbedder {
   /// What stands before texts of that use; empty: nothing.
   [[nodiscard]] const std::string& prefix(TextUse use) const noexcept { return tokens_.prefix(use); }
 
-  /// Embeddings of texts. Raises for a text what tokens() raises, naming its number from 1 on; ErrorCode::usage
-  /// for a reranker; ErrorCode::budget or failed when a step ends so.
+  /// Embeddings of texts. Raises for a text what tokens() raises, naming its number from 1 on;
+  /// ErrorCode::usage for a reranker; ErrorCode::budget or failed when a step ends so.
   [[nodiscard]] Rows embed(std::span<const std::string> texts, TextUse use = TextUse::any) {
     return embed_tokens(tokens_of(texts, use));
   }

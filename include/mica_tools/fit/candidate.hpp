@@ -75,6 +75,15 @@ template <class Of>
   return parts;
 }
 
+/// Raises ErrorCode::unsupported for a file that cannot write, which is not ranked among models that can.
+inline void check_writes(const gguf::Document& file) {
+  const std::string arch = file.metadata().get<std::string>("general.architecture").value_or("");
+  for (const arch::FamilyTensors& family : arch::encoder_tensors)
+    MICA_CHECK(family.arch != arch, unsupported, file.path(), ": ", arch,
+               " embeds texts, and models that write are ranked; mica plan computes its memory, mica embed "
+               "runs it");
+}
+
 class Candidate {
  public:
   /// A row of the catalogue. mlx: with the quantisations of MLX.
@@ -102,11 +111,6 @@ class Candidate {
   /// A file as it is. Raises what planning it raises.
   Candidate(gguf::Document file, std::size_t threads, Planner planner)
       : name_(file.path()), threads_(threads), planner_(std::move(planner)) {
-    const std::string arch = file.metadata().get<std::string>("general.architecture").value_or("");
-    for (const arch::FamilyTensors& family : arch::encoder_tensors)
-      MICA_CHECK(family.arch != arch, unsupported, name_, ": ", arch,
-                 " embeds texts, and models that write are ranked; mica plan computes its memory, mica embed "
-                 "runs it");
     title_ = file.metadata().get<std::string>("general.name").value_or(name_);
     model_ = model_of(file);
     documents_.emplace_back(std::move(file));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Per target: attention of some rows over one chunk. Scores have tokens in lanes, values have dimensions in
-// lanes, so neither sums across lanes. Up to four rows share what is loaded and converted; a row never reads
+// lanes, so neither sums across lanes. Up to eight rows share what is loaded and converted; a row never reads
 // a tile that it does not see. The first read of a tile prefetches the same bytes of the tile a chunk later:
 // without that a core computes and waits in turns, and the bus is idle half of the time.
 
