@@ -65,7 +65,6 @@ plan::Fallback FileLoader::encoder_within(const serve::ModelCard& card, const gg
   raise(ErrorCode::budget, card.path, ": a text encoder of ", budget::size_word(document.file_bytes()),
         " does not fit ", budget::size_word(budget),
         "; use a larger --memory, or shorter texts (-c) in smaller steps (--chunk)");
-        "; use a larger --memory, or shorter texts (-c) in smaller steps (--chunk)");
 }
 
 const plan::Fallback& FileLoader::chosen(const serve::ModelCard& card, std::uint64_t budget) {
