@@ -115,8 +115,8 @@ int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   if (options.model.empty()) {
     std::fprintf(stderr,
-                 "usage: embed_bench MODEL.gguf [--tokens 16,128,512] [--texts 1,64] [--threads N] [--seconds 1.5] "
-                 "[--fast8]\n");
+                 "usage: embed_bench MODEL.gguf [--tokens 16,128,512] [--texts 1,64] [--threads N] "
+                 "[--seconds 1.5] [--fast8]\n");
     return 2;
   }
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that are rounded once, when they are packed (tensor/rounded.hpp), against products that round them each
-// time (kernel/fast8.hpp).
+// Rows that are rounded once, when they are packed (tensor/rounded.hpp), against products that round them
+// each time (kernel/fast8.hpp).
 
 #include "mica/tensor/rounded.hpp"
 

@@ -129,7 +129,7 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
   { pager.release(index) } noexcept -> std::same_as<void>;    // unit
   { pager.prefetch(index) } noexcept -> std::same_as<void>;   // the next unit, or an expert; a hint
   { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of an acquired unit
-  { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: its rows lie as packing_of() packs them
+  { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: as packing_of() packs it
 };
 
 /// A pager that reads weights for each step. streamed_bytes(): their bytes, with the output matrix. reads():

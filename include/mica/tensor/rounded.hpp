@@ -4,8 +4,8 @@
 // all follow kernel/fast8.hpp: Matrix<Rounded<Q8_0>> beside Matrix<Packed<Q8_0>>. Codes lie where Rows16 puts
 // those of the format, and scales begin where it puts the scales of the format:
 //
-//   stretch:  | line 0 | line 1 | ... | d of rows 0..15, floats | unused |    a line: code + 128 of four values
-//                                                                             of 16 rows
+//   stretch:  | line 0 | line 1 | ... | d of rows 0..15, floats | unused |    a line: code + 128 of four
+//                                                                             values of 16 rows
 //
 // Only in memory: no file has it. Rows beyond the last whole panel keep the layout of the file.
 #pragma once
