@@ -22,18 +22,36 @@
 #include <vector>
 
 namespace mica::test::synthetic_encoder_test {
+namespace {
+
+using Family = arch::AnyOf<arch::All>;
+using Model = Transformer<Family, WithKernels<kernel::Scalar>>;
+
+/// A small encoder with random weights, in a file of its own.
+struct SmallFile {
+  TemporaryFolder folder;
+  gguf::Document document;
+
+  SmallFile(std::string_view family, quantize::Recipe recipe) : document(write(family, recipe)) {}
+
+ private:
+  [[nodiscard]] gguf::Document write(std::string_view family, quantize::Recipe recipe) const {
+    exec::Inline executor;
+    const std::string path = folder.path("model.gguf");
+    quantize::SyntheticModel(small_encoder(family), recipe).write(path, executor);
+    return gguf::open(path);
+  }
+};
+
+}  // namespace
 
 TEST_CASE("a file of every encoder that can be synthesised embeds, to the length 1") {
-  const TemporaryFolder folder;
   exec::Inline executor;
   for (const arch::FamilyTensors& family : arch::encoder_tensors) {
     CAPTURE(family.arch);
     for (const quantize::Recipe recipe : {quantize::Recipe::F32, quantize::Recipe::Q4_K_M}) {
-      const std::string path = folder.path("model.gguf");
-      quantize::SyntheticModel(small_encoder(family.arch), recipe).write(path, executor);
-      const gguf::Document document = gguf::open(path);
-      using Model = Transformer<arch::AnyOf<arch::All>, WithKernels<kernel::Scalar>>;
-      Model model(document, executor, {.n_ctx = 64, .chunk = 64, .log = {}});
+      const SmallFile file(family.arch, recipe);
+      Model model(file.document, executor, {.n_ctx = 64, .chunk = 64, .log = {}});
       Embedder<Model> embedder(model);
       std::vector<TokenId> ids;
       for (TokenId i = 0; i < 40; ++i) ids.push_back(i * 7);
@@ -47,14 +65,10 @@ TEST_CASE("a file of every encoder that can be synthesised embeds, to the length
 }
 
 TEST_CASE("by fast8 a text of any length has the same bits alone and beside others") {
-  const TemporaryFolder folder;
   exec::Inline executor;
-  const std::string path = folder.path("model.gguf");
-  quantize::SyntheticModel(small_encoder("bert"), quantize::Recipe::Q8_0).write(path, executor);
-  const gguf::Document document = gguf::open(path);
-  using Model = Transformer<arch::AnyOf<arch::All>, WithKernels<kernel::Scalar>>;
-  Model exact(document, executor, {.n_ctx = 64, .chunk = 64, .log = {}});
-  Model fast8(document, executor, {.n_ctx = 64, .chunk = 64, .fast8 = true, .log = {}});
+  const SmallFile file("bert", quantize::Recipe::Q8_0);
+  Model exact(file.document, executor, {.n_ctx = 64, .chunk = 64, .log = {}});
+  Model fast8(file.document, executor, {.n_ctx = 64, .chunk = 64, .fast8 = true, .log = {}});
   Embedder<Model> rounded(fast8), plain(exact);
   std::vector<TokenId> ids;
   for (TokenId i = 0; i < 40; ++i) ids.push_back(i * 7);
@@ -76,18 +90,14 @@ TEST_CASE("by fast8 a text of any length has the same bits alone and beside othe
 
 TEST_CASE(
     "by fast8 weights that are rounded once, when they are read, give the bits of weights that are not") {
-  const TemporaryFolder folder;
   exec::Inline executor;
-  const std::string path = folder.path("model.gguf");
   for (const char* const family : {"bert", "nomic-bert", "modern-bert"}) {
-    quantize::SyntheticModel(small_encoder(family), quantize::Recipe::Q8_0).write(path, executor);
-    const gguf::Document document = gguf::open(path);
-    using Family = arch::AnyOf<arch::All>;
+    const SmallFile file(family, quantize::Recipe::Q8_0);
     const ModelOptions options{.n_ctx = 64, .chunk = 64, .fast8 = true, .log = {}};
-    Transformer<Family, WithKernels<kernel::Scalar>, WithPager<paging::Resident<>>> packs(document, executor,
-                                                                                          options);
-    Transformer<Family, WithKernels<kernel::Scalar>, WithPager<paging::Mapped<>>> maps(document, executor,
-                                                                                       options);
+    Transformer<Family, WithKernels<kernel::Scalar>, WithPager<paging::Resident<>>> packs(file.document,
+                                                                                          executor, options);
+    Transformer<Family, WithKernels<kernel::Scalar>, WithPager<paging::Mapped<>>> maps(file.document,
+                                                                                       executor, options);
     const std::vector<TokenId> ids = {1, 8, 3, 20, 9, 50, 2};
     std::vector<float> packed(packs.pooled_width()), mapped(packed.size());
     REQUIRE(Embedder(packs).embed(ids, packed) == model::StepStatus::ok);
@@ -97,13 +107,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a step of a text encoder has many texts, however short its context is") {
-  const TemporaryFolder folder;
   exec::Inline executor;
-  const std::string path = folder.path("model.gguf");
-  quantize::SyntheticModel(small_encoder("bert"), quantize::Recipe::F32).write(path, executor);
-  const gguf::Document document = gguf::open(path);
-  using Model = Transformer<arch::AnyOf<arch::All>, WithKernels<kernel::Scalar>>;
-  Model model(document, executor, {.n_ctx = 16, .chunk = 64, .log = {}});
+  const SmallFile file("bert", quantize::Recipe::F32);
+  Model model(file.document, executor, {.n_ctx = 16, .chunk = 64, .log = {}});
   CHECK(model.chunk() == 64);
   EmbedBatch<Model> batch(model, 8);
   CHECK(EmbedBatch<Model>::max_tokens(model) == 16);

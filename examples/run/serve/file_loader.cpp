@@ -41,7 +41,7 @@ plan::Fallback FileLoader::encoder_within(const serve::ModelCard& card, const gg
     if (streams && verb_.weights_given) break;
     const std::size_t shortest = verb_.n_ctx != 0 ? wanted : streams ? min_text : min_resident_text;
     // First with steps as they are asked for, then with steps of one longest text, then with shorter texts.
-    bool small_steps = false;
+    bool small_steps = open_options(static_cast<const RunningOptions&>(verb_)).chunk <= wanted;
     for (std::size_t tokens = wanted; tokens == wanted || tokens >= shortest;) {
       OpenOptions open = open_options(static_cast<const RunningOptions&>(verb_));
       open.n_ctx = tokens;

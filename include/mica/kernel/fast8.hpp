@@ -32,6 +32,7 @@
 //     y = fma(d, xd * float(sum of code * x code), y)            the sum is exact in a float
 #pragma once
 
+#include "mica/base/bits.hpp"
 #include "mica/format/detail/unpacked.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/scalar/elementwise.hpp"
@@ -187,17 +188,16 @@ struct Fast8 : K {
 /// Packs rows as tensor::Packing::pack does, but rounds them first, as products by this contract would.
 template <tensor::RoundableFormat F>
 void round_rows(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept {
+  static_assert(tensor::rounded_values == fast8_group);
+  using tensor::Rows16;
   const auto from = tensor::detail::rows_of<F>(rows, cols);
-  const tensor::Matrix<tensor::Rounded<F>> rounded(nullptr, from.rows(), cols);
-  const std::size_t whole = rounded.packed_rows(), row_bytes = rows.size() / from.rows();
-  for (std::size_t r = 0; r < whole; ++r) {
-    std::byte* const panel = to + r / tensor::Rows16::rows * tensor::Rows16::rows * row_bytes;
-    for (std::size_t k = 0; k < cols; k += fast8_group) {
-      const std::size_t chunk = k / fast8_group;
-      tensor::store_rounded<F>(requantise<F>(from, r, chunk), cols, r % tensor::Rows16::rows, chunk, panel);
-    }
+  const std::size_t panels = from.rows() / Rows16::rows, packed = panels * Rows16::panel_bytes<F>(cols);
+  for (std::size_t r = 0; r < panels * Rows16::rows; ++r) {
+    std::byte* const panel = to + r / Rows16::rows * Rows16::panel_bytes<F>(cols);
+    for (std::size_t chunk = 0; chunk < ceil_div(cols, fast8_group); ++chunk)
+      tensor::store_rounded<F>(requantise<F>(from, r, chunk), cols, r % Rows16::rows, chunk, panel);
   }
-  std::memcpy(to + whole * row_bytes, rows.data() + whole * row_bytes, rows.size() - whole * row_bytes);
+  std::memcpy(to + packed, rows.data() + packed, rows.size() - packed);
 }
 
 /// The format of rows of `cols` columns that are packed with rounding: Rounded<F>, or `id` where they stay

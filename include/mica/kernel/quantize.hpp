@@ -60,19 +60,22 @@ struct QuantizedRows {
   return fast8 ? fast8_group : activation_group;
 }
 
+/// A fast8_from by which any part of the rows of x shares scales as all of them do.
+[[nodiscard]] constexpr std::size_t fast8_from_of_parts(const QuantizedRows& x) noexcept {
+  if (x.fast8_from == 0) return 0;
+  return scale_group(x) == fast8_group ? 1 : std::numeric_limits<std::size_t>::max();
+}
+
 /// Rows [first, first + n) of x. A scale is of 32 or of 256 values as in x, also where n is small.
 [[nodiscard]] constexpr QuantizedRows rows_of(const QuantizedRows& x, std::size_t first,
                                               std::size_t n) noexcept {
   if (x.rows == 0) return {};
-  const std::size_t from = scale_group(x) == fast8_group ? 1
-                           : x.fast8_from == 0           ? 0
-                                                         : std::numeric_limits<std::size_t>::max();
   return {x.codes + first * x.cols,
           x.scales + first * (x.cols / activation_group),
           x.sums + first * (x.cols / 16),
           n,
           x.cols,
-          from};
+          fast8_from_of_parts(x)};
 }
 
 /// Rows [first, last) of x become the same rows of out.

@@ -320,32 +320,22 @@ concept GoodPolicies = Formats<typename P::Weights> && format::are_distinct<type
 
 /// The formats that matrices have in memory: those of the file, with a pager that packs also their packed
 /// forms, and their rounded forms if the kernels read these.
-template <class List, bool packs, bool rounds>
-struct InMemory {
-  using type = List;
-};
-template <class List>
-struct InMemory<List, true, false> {
-  using type = tensor::AndPacked<List>;
-};
-template <class List>
-struct InMemory<List, true, true> {
-  using type = tensor::AndRounded<List>;
-};
-template <class P>
+template <class P, class List = typename P::Weights>
 using FormatsInMemory =
-    typename InMemory<typename P::Weights, P::Pager::packs, kernel::reads_rounded<typename P::Kernels>>::type;
+    std::conditional_t<!P::Pager::packs, List,
+                       std::conditional_t<kernel::reads_rounded<typename P::Kernels>,
+                                          tensor::AndRounded<List>, tensor::AndPacked<List>>>;
 
-/// What a pager that packs is given for the formats of the file; rounds: all products follow
-/// kernel/fast8.hpp.
+/// What a pager that packs is given for the formats of the file; rounds: it rounds too (kernel/fast8.hpp).
 template <class P>
 [[nodiscard]] constexpr tensor::FindPacking find_packing([[maybe_unused]] bool rounds) noexcept {
   using List = typename P::Weights;
   if constexpr (!P::Pager::packs) {
     return nullptr;
-  } else if constexpr (kernel::reads_rounded<typename P::Kernels>) {
-    return rounds ? kernel::rounding_in<List> : tensor::packing_in<List>;
   } else {
+    if constexpr (kernel::reads_rounded<typename P::Kernels>) {
+      if (rounds) return kernel::rounding_in<List>;
+    }
     return tensor::packing_in<List>;
   }
 }

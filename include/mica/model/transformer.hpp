@@ -392,6 +392,8 @@ class BasicTransformer {
   [[nodiscard]] bool embeds() const noexcept {
     return config_.encodes || config_.pooling != arch::Pooling::none;
   }
+  /// Whether weights are rounded while they are packed: all products round, and the kernels read such rows.
+  [[nodiscard]] bool rounds() const noexcept { return kernel::reads_rounded<Kernels> && fast8_from_ == 1; }
   /// What a file of an empty cache says of itself.
   [[nodiscard]] kv::SnapshotInfo identity() const {
     kv::SnapshotInfo info;
@@ -670,7 +672,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                              : kernel::fast8_tokens),
       pager_(make_pager(parts,
                         {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
-                         weights_.largest_mixture(), detail::find_packing<P>(fast8_from_ == 1)},
+                         weights_.largest_mixture(), detail::find_packing<P>(rounds())},
                         options)),
       frequencies_(rope_frequencies(config_, n_ctx_)),
       max_chunk_(max_pass(options.chunk, parts.eviction)),
@@ -681,7 +683,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                 std::max(config_.width, weights_.scratch({max_chunk_, config_.width}).exchanged_width),
                 allocator_),
       log_(options.log) {
-  if (fast8_from_ == 1 && kernel::reads_rounded<Kernels>) weights_.set_rounded();
+  if (rounds()) weights_.set_rounded();
   if constexpr (!Ranks::one) check_ranks(options);
   make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });

@@ -42,8 +42,8 @@ inline constexpr bool is_rounded = false;
 template <class F>
 inline constexpr bool is_rounded<Rounded<F>> = true;
 
-/// The values that share a scale. Widths are a multiple of rounded_step.
-inline constexpr std::size_t rounded_values = 256, rounded_step = 64;
+/// The values that share a scale.
+inline constexpr std::size_t rounded_values = 256;
 
 /// The values from number 256 * chunk of a row on; codes behind the end of the row are 0.
 struct RoundedBlock {
@@ -77,7 +77,7 @@ void store_rounded(const RoundedBlock& block, std::size_t cols, std::size_t r, s
   std::memcpy(panel + to.scales + r * sizeof(float), &block.d, sizeof(float));
 }
 
-/// A matrix whose rows are rounded, sixteen at a time. Widths are a multiple of rounded_step.
+/// A matrix whose rows are rounded, sixteen at a time. Widths are a multiple of 64.
 template <RoundedLayout F>
 class Matrix<Rounded<F>> : public detail::PanelMatrix<F, Rows16::panel_bytes<F>> {
  public:

@@ -54,16 +54,12 @@ inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const
                  [factor](float scale) { return scale * factor; });
 }
 
-/// Rows [first, first + count) of those that were made.
+/// Rows [first, first + count) of those that were made. Their own number decides whether products round.
 [[nodiscard]] inline kernel::QuantizedRows codes_from(const kernel::QuantizedRows& all, std::size_t first,
                                                       std::size_t count) noexcept {
-  if (all.rows == 0) return {};
-  return {all.codes + first * all.cols,
-          all.scales + first * (all.cols / 32),
-          all.sums + first * (all.cols / 16),
-          count,
-          all.cols,
-          all.fast8_from};
+  kernel::QuantizedRows some = kernel::rows_of(all, first, count);
+  some.fast8_from = all.fast8_from;
+  return some;
 }
 
 /// Some of the experts that have rows, whose rows fit the scratch together.

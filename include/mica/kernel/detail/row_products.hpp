@@ -74,17 +74,13 @@ void for_rows(const MatmulArgs<F>& a, const OfRow& of_row) noexcept {
   for (std::size_t t = 0; t < a.y.rows(); t += shared_tokens) {
     const std::size_t tokens = std::min(shared_tokens, a.y.rows() - t);
     for (std::size_t r = a.first; r < a.last; ++r) {
-      if constexpr (tensor::is_rounded<F>) {
-        fast8_row(a, r, t, tokens);
-      } else {
-        if constexpr (can_be_fast8<F>) {
-          if (is_fast8(a)) {
-            fast8_row(a, r, t, tokens);
-            continue;
-          }
+      if constexpr (can_be_fast8<F>) {
+        if (is_fast8(a)) {
+          fast8_row(a, r, t, tokens);
+          continue;
         }
-        of_row(r, t, tokens);
       }
+      of_row(r, t, tokens);
     }
   }
 }

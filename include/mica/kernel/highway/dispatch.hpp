@@ -26,6 +26,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 /// The instruction sets, if the flags of the unit name no others. On x86: SSE2, AVX2, AVX3, AVX3_DL, AVX3_SPR;
 /// kernels for AVX3_ZEN4 were those for AVX3_DL, instruction for instruction. On Arm: NEON once, with and without

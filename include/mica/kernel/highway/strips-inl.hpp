@@ -168,18 +168,18 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
   alignas(64) float y[strip_blocks][strip_panels][block_tokens<F>][panel_rows];
   float* row[sets_outputs<F> ? block_tokens<F> : 1];
   const std::size_t panels = (p_end - p + 1) / tile_panels * tile_panels;
-  const bool in_place = InPlace<Fill, F> && machine_offset<F> == 0 && !by.matrix_unit;
+  const bool in_place = InPlace<Fill, F> && machine_offset<F> == 0 && !by.matrix_unit,
+             sets = sets_outputs<F> && !by.matrix_unit;
   // Pairs of panels of which the slice has all rows are written by their last chunk.
   const auto is_whole = [&](std::size_t i) {
-    return sets_outputs<F> && !by.matrix_unit && a.first <= (p + i) * panel_rows &&
-           a.last >= (p + i + tile_panels) * panel_rows;
+    return sets && a.first <= (p + i) * panel_rows && a.last >= (p + i + tile_panels) * panel_rows;
   };
   const auto for_each_block = [&](const auto& f) HWY_ATTR {
     for (std::size_t j = 0; token + j * by.step < token_end; ++j)
       f(y[j], token + j * by.step, HWY_MIN(by.step, token_end - token - j * by.step));
   };
   for_each_block([&](auto* out, std::size_t, std::size_t tokens) HWY_ATTR {
-    if (sets_outputs<F> && !by.matrix_unit) return;
+    if (sets) return;
     for (std::size_t i = 0; i < panels; ++i)
       std::fill_n(out[i][0], by.template padded<F>(tokens) * panel_rows, 0.0f);
   });
@@ -194,7 +194,7 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
       if constexpr (fits_matrix_unit<F>) {
         if (by.matrix_unit) return multiply_by_matrix_unit(panel, panels, x, tokens, n, out);
       }
-      for (std::size_t t = 0; sets_outputs<F> && last && t < tokens; ++t) row[t] = a.y[first + t].data();
+      for (std::size_t t = 0; sets && last && t < tokens; ++t) row[t] = a.y[first + t].data();
       const auto pair_at = [&](std::size_t i) HWY_ATTR {
         PanelPair<F> pair{panel[i].lines[0][0], &panel[i].scales, sizeof(Panel<F>)};
         if constexpr (InPlace<Fill, F>) {
@@ -208,7 +208,7 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
     });
   }
   for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
-    if (!sets_outputs<F> || by.matrix_unit) return write_panels(a, p, p_end, first, tokens, out);
+    if (!sets) return write_panels(a, p, p_end, first, tokens, out);
     for (std::size_t i = 0; i < panels; i += tile_panels) {
       if (!is_whole(i)) write_panels(a, p + i, HWY_MIN(p + i + tile_panels, p_end), first, tokens, out + i);
     }

@@ -302,9 +302,7 @@ requires(!R::one) class Exchange<R, A> {
       kernel::QuantizedRows out{
           reinterpret_cast<std::int8_t*>(at), reinterpret_cast<float*>(at + n * own.cols()),
           reinterpret_cast<std::int16_t*>(of.staging_.data() + of.message_bytes()), n, own.cols()};
-      out.fast8_from = kernel::scale_group(all) == kernel::fast8_group
-                           ? 1
-                           : std::numeric_limits<std::size_t>::max();  // of the whole rows
+      out.fast8_from = kernel::fast8_from_of_parts(all);
       const auto rows = own.rows(first, n);
       executor.run(n, [&](std::size_t row, std::size_t) noexcept {
         K::quantize(kernel::QuantizeArgs{rows, out, row, row + 1});
