@@ -5,6 +5,7 @@
 #include "mica/base/rng.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/format/q8_0.hpp"
 #include "mica/kernel/scalar.hpp"
 
 #include <doctest/doctest.h>
@@ -66,6 +67,62 @@ TEST_CASE("norm and the gated block are what their formulas say") {
       CHECK(std::fabs(residual[t * width + i] - expected) < 1e-5);
     }
   }
+}
+
+TEST_CASE("blocks of tokens have the bits of all tokens together, and share the place of codes") {
+  constexpr std::size_t n = 72, width = 64, ff = 96;
+  using Integers = TypeList<format::Q8_0>;
+  auto x = random(n * width, 1);
+  for (std::size_t row = 0; row < n; row += 2) x[row * width + 7] = 40;  // some groups have second codes
+  const auto up_bias = random(ff, 2), down_bias = random(width, 3);
+  const auto encoded = [](std::size_t rows, std::size_t cols, std::uint64_t seed) {
+    const auto values = random(rows * cols, seed);
+    std::vector<format::Q8_0::Block> blocks(rows * cols / 32);
+    for (std::size_t b = 0; b < blocks.size(); ++b) format::Q8_0::encode(&values[b * 32], blocks[b]);
+    return blocks;
+  };
+  const auto gate = encoded(ff, width, 4), up = encoded(ff, width, 5), down = encoded(width, ff, 6);
+  const auto matrix = [](const std::vector<format::Q8_0::Block>& blocks, std::size_t rows, std::size_t cols) {
+    return tensor::AnyMatrix<Integers>(format::Q8_0::id, reinterpret_cast<const std::byte*>(blocks.data()),
+                                       rows, cols);
+  };
+  std::vector<std::int8_t> codes(n * ff);
+  std::vector<float> scales(n * ff / 32), gated(n * ff), upped(n * ff);
+  std::vector<std::int16_t> sums(n * ff / 16);
+  exec::Inline executor;
+  for (const std::size_t fast8_from : std::initializer_list<std::size_t>{0, n, n + 1}) {
+    for (const bool has_up : {false, true}) {
+      CAPTURE(fast8_from);
+      CAPTURE(has_up);
+      const auto place = [&](std::size_t cols) {
+        return kernel::QuantizedRows{codes.data(), scales.data(), sums.data(), n, cols, fast8_from};
+      };
+      block::FeedForward<Integers> f;
+      f.weights.gate = matrix(gate, ff, width);
+      f.weights.down = matrix(down, width, ff);
+      f.weights.gate_bias = up_bias.data();
+      f.weights.down_bias = down_bias.data();
+      f.gate_out = {gated.data(), n, ff};
+      f.hidden_codes = place(ff);
+      f.two_codes = has_up;
+      if (has_up) {
+        f.weights.up = matrix(up, ff, width);
+        f.weights.up_bias = up_bias.data();
+        f.up_out = {upped.data(), n, ff};
+      }
+      const MatrixView<const float> values(x.data(), n, width);
+      std::vector<float> expected = x, y = x;
+      const auto whole = block::quantize<kernel::Scalar>(executor, values, place(width), true);
+      block::feed_forward<kernel::Scalar>(executor, f, whole, {expected.data(), n, width}, true);
+      for (const exec::Range tokens : {exec::Range{40, 72}, exec::Range{0, 8}, exec::Range{8, 40}})
+        block::feed_forward_of_tokens<kernel::Scalar>(f, {values, place(width)}, true, {y.data(), n, width},
+                                                      true, tokens);
+      CHECK(y == expected);
+    }
+  }
+  block::GatedWeights<Integers> narrow;
+  narrow.gate = matrix(down, width, ff);
+  CHECK(block::feed_forward_blocks(narrow, n, 1) == 0);  // the codes of x would not fit beside the others
 }
 
 TEST_CASE("of a sparse gate only what lies far above the mean stays, less the cut") {

@@ -2,6 +2,7 @@
 
 #include "mica/block/linear.hpp"
 
+#include "mica/base/rng.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/format/lists.hpp"
@@ -67,8 +68,8 @@ TEST_CASE("workers with tokens of their own give the bits of one worker, and rou
                                   k);
   exec::Team team(3);
   exec::Inline one;
-  REQUIRE(block::token_parts(n, rows * k, 3) == 3);
-  REQUIRE(block::token_parts(n, rows * k, 1) == 1);
+  REQUIRE(block::token_blocks(n, rows * k, 3) == 3);
+  REQUIRE(block::token_blocks(n, rows * k, 1) == 2);
   std::vector<std::vector<float>> all;
   for (const std::size_t from : std::initializer_list<std::size_t>{0, 150, 201}) {
     std::vector<std::int8_t> codes(n * k);
@@ -87,6 +88,55 @@ TEST_CASE("workers with tokens of their own give the bits of one worker, and rou
   }
   CHECK(all[0] != all[1]);
   CHECK(all[0] == all[2]);
+}
+
+TEST_CASE("second codes make errors beside outliers small, in blocks of tokens or not") {
+  constexpr std::size_t k = 64, rows = 20;
+  for (const std::size_t n : std::initializer_list<std::size_t>{3, 100}) {
+    CAPTURE(n);
+    CounterRng rng(7);
+    std::vector<float> values(n * k), weights(rows * k), bias = numbers(rows, 3);
+    for (float& x : values) x = static_cast<float>(rng.uniform() - 0.5);
+    for (std::size_t row = 0; row < n; ++row) values[row * k + 5] = 40;  // the second group has no outlier
+    for (float& w : weights) w = static_cast<float>(rng.uniform() - 0.5);
+    std::vector<format::Q8_0::Block> blocks(rows * k / 32);
+    std::vector<float> decoded(rows * k);
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      format::Q8_0::encode(&weights[b * 32], blocks[b]);
+      format::Q8_0::decode(blocks[b], &decoded[b * 32]);
+    }
+    const tensor::AnyMatrix<List> w(format::Q8_0::id, reinterpret_cast<const std::byte*>(blocks.data()), rows,
+                                    k);
+    std::vector<std::int8_t> codes(n * k);
+    std::vector<float> scales(n * k / 32);
+    std::vector<std::int16_t> sums(n * k / 16);
+    exec::Team team(2);
+    exec::Inline one;
+    /// The largest difference to the product in floats. from: of activations that share scales of 256.
+    const auto run = [&](auto& executor, bool twice, std::size_t from, std::vector<float>& y) {
+      const block::CodesMade how{{codes.data(), scales.data(), sums.data(), n, k, from}, true, twice};
+      const std::array product{Product<List>{w, {y.data(), n, rows}, false, bias.data()}};
+      block::quantize_and_project<kernel::Scalar>(executor, {values.data(), n, k}, how,
+                                                  std::span<const Product<List>>(product));
+      double worst = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        double expected = bias[i % rows];
+        for (std::size_t j = 0; j < k; ++j)
+          expected += static_cast<double>(decoded[i % rows * k + j]) * values[i / rows * k + j];
+        worst = std::max(worst, std::abs(static_cast<double>(y[i]) - expected));
+      }
+      return worst;
+    };
+    std::vector<float> single(n * rows), twice(single), alone(single), rounds(single), same(single);
+    const double coarse = run(team, false, 0, single), fine = run(team, true, 0, twice);
+    CHECK(coarse > 0.1);
+    CHECK(fine < coarse / 20);
+    run(one, true, 0, alone);
+    CHECK(twice == alone);
+    run(team, false, 1, rounds);
+    run(team, true, 1, same);
+    CHECK(rounds == same);  // products that round have no second codes
+  }
 }
 
 TEST_CASE("a bias is added once to every row, whether a product replaces or adds") {

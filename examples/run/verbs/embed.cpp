@@ -59,7 +59,7 @@ std::string npy_header(std::size_t rows, std::size_t cols) {
 }
 
 /// Texts whose rows are in memory at one time.
-constexpr std::size_t texts_of_block = 1024;
+constexpr std::size_t texts_of_block = 256;
 
 /// The object of --json: what stands before the rows, and a block of them; `first`: texts before the block.
 std::string json_head(const Model& model, std::size_t width, std::size_t tokens) {

@@ -50,9 +50,13 @@ namespace mica::arch {
     const block::AttentionConfig attention = layer.get<block::Attention>();
     const auto feed_forward = layer.get<block::DenseFeedForward>();
     layer = {};
-    layer.add<block::Attention>(attention).pre_norm = false;
+    auto& heads = layer.add<block::Attention>(attention);
+    heads.pre_norm = false;
+    heads.two_codes = true;
     layer.add<block::ResidualNorm>({.norm = "attn_output_norm"});
-    layer.add<block::DenseFeedForward>(feed_forward).pre_norm = false;
+    auto& network = layer.add<block::DenseFeedForward>(feed_forward);
+    network.pre_norm = false;
+    network.two_codes = true;
     layer.add<block::ResidualNorm>({.norm = "layer_output_norm"});
   }
   read_pooling(keys, config, Pooling::first);

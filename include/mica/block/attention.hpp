@@ -95,7 +95,7 @@ struct Attention : Divided {
     project_heads(step, c, t, b);
     if (c.kv_heads != 0) attend(step, c, t, b);  // a rank may have none
     if (c.divided.all == 0) {
-      step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias));
+      step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias), c.two_codes);
       return true;
     }
     const DividedRows rows{b.attended, c.group() * c.head_dim, b.gathered};
@@ -152,7 +152,7 @@ struct Attention : Divided {
     using Product = typename Step::Product;
     const auto wq = step.matrix(t.q), wk = step.matrix(t.k), wv = step.matrix(t.v);
     const bool codes = step.wants_codes(wq, wk, wv);
-    const auto x = c.pre_norm ? step.norm(t.norm, codes, t.norm_bias) : step.unnormed(codes);
+    const auto x = c.pre_norm ? step.norm(t.norm, codes, t.norm_bias) : kernel::Input{step.residual(), {}};
     std::array<Product, 3> products{Product{wq, b.queries, false, step.vector(t.q_bias)}};
     std::size_t count = 1;
     step.observe(t.q, x.values);
@@ -164,7 +164,12 @@ struct Attention : Divided {
       products[count++] = {wv, b.values, false, step.vector(t.v_bias)};
       step.observe(t.v, x.values);
     }
-    project<Kernels>(step.executor(), x, std::span<const Product>(products).first(count));
+    const auto all = std::span<const Product>(products).first(count);
+    if (c.pre_norm)
+      project<Kernels>(step.executor(), x, all);
+    else
+      quantize_and_project<Kernels>(step.executor(), x.values,
+                                    CodesMade{step.codes(step.width()), codes, c.two_codes}, all);
     if (!c.stores_kv() || !c.v_from_k) return;
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
       std::copy(b.keys[row].begin(), b.keys[row].end(), b.values[row].begin());

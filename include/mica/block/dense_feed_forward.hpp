@@ -50,21 +50,27 @@ struct GatedBuffers {
   return ranks.own(width / hidden_unit(width)).times(hidden_unit(width));
 }
 
-/// y (+)= down(act(gate(x)) * up(x)). divided: where ranks divide it, the hidden numbers of this one. False:
-/// a rank is gone.
+/// The network with these weights and buffers.
 template <class Step>
-[[nodiscard]] bool run_gated(Step& step, const GatedTensors& t, kernel::Gate gate, float sparsity,
-                             const GatedBuffers& b, const kernel::Input& x, MatrixView<float> y, bool add,
-                             const ranks::Part& divided = {}) noexcept {
+[[nodiscard]] FeedForward<typename Step::Formats> network(Step& step, const GatedTensors& t,
+                                                          kernel::Gate gate, float sparsity,
+                                                          const GatedBuffers& b) noexcept {
+  return {{step.matrix(t.gate), step.matrix(t.up), step.matrix(t.down), step.vector(t.gate_bias),
+           step.vector(t.up_bias), step.vector(t.down_bias)},
+          gate,
+          sparsity,
+          b.gate,
+          b.up,
+          step.codes(b.gate.cols())};
+}
+
+/// y (+)= f(x), of which t are the tensors. divided: where ranks divide it, the hidden numbers of this one.
+/// False: a rank is gone.
+template <class Step>
+[[nodiscard]] bool run_network(Step& step, const FeedForward<typename Step::Formats>& f,
+                               const GatedTensors& t, const GatedBuffers& b, const kernel::Input& x,
+                               MatrixView<float> y, bool add, const ranks::Part& divided = {}) noexcept {
   using Kernels = typename Step::Kernels;
-  const FeedForward<typename Step::Formats> f{
-      {step.matrix(t.gate), step.matrix(t.up), step.matrix(t.down), step.vector(t.gate_bias),
-       step.vector(t.up_bias), step.vector(t.down_bias)},
-      gate,
-      sparsity,
-      b.gate,
-      b.up,
-      step.codes(b.gate.cols())};
   step.observe(t.gate, x.values);
   step.observe(t.up, x.values);
   if (divided.all != 0) {
@@ -78,6 +84,14 @@ template <class Step>
   return true;
 }
 
+/// y (+)= down(act(gate(x)) * up(x)). divided: as above.
+template <class Step>
+[[nodiscard]] bool run_gated(Step& step, const GatedTensors& t, kernel::Gate gate, float sparsity,
+                             const GatedBuffers& b, const kernel::Input& x, MatrixView<float> y, bool add,
+                             const ranks::Part& divided = {}) noexcept {
+  return run_network(step, network(step, t, gate, sparsity, b), t, b, x, y, add, divided);
+}
+
 struct DenseFeedForward : Stateless, Divided {
   // Required by Block
   static constexpr std::string_view name = "dense feed-forward";
@@ -89,6 +103,7 @@ struct DenseFeedForward : Stateless, Divided {
     bool bias = false;       // numbers are added to the outputs of all products
     bool down_bias = false;  // to that of the last one alone
     bool pre_norm = true;    // the input is normed
+    bool two_codes = false;  // exact products read second codes of it too (kernel/second_codes.hpp)
     bool post_norm = false;  // the output is normed before it is added
     std::string_view norm = "ffn_norm";  // name of the norm before it: some files give it another block's
     ranks::Part divided = {};  // where ranks divide the layer: the numbers of this one; all == 0: it is whole
@@ -130,15 +145,35 @@ struct DenseFeedForward : Stateless, Divided {
   template <class Step>
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     const Branch branch = step.branch(t.post_norm);
-    const bool codes = step.wants_codes(step.matrix(t.gated.gate), step.matrix(t.gated.up));
-    const auto x = c.pre_norm ? step.norm(t.norm, codes, t.norm_bias) : step.unnormed(codes);
-    if (!run_gated(step, t.gated, c.gate, c.sparsity, b, x, branch.target(), branch.direct(), c.divided))
+    auto f = network(step, t.gated, c.gate, c.sparsity, b);
+    f.two_codes = c.two_codes;
+    const std::size_t blocks =
+        c.divided.all != 0 ? 0 : feed_forward_blocks(f.weights, step.rows(), step.executor().workers());
+    const bool codes = step.wants_codes(f.weights.gate, f.weights.up), now = codes && blocks == 0;
+    const auto x = c.pre_norm ? step.norm(t.norm, now, t.norm_bias) : step.unnormed(now);
+    if (blocks != 0) {
+      step.observe(t.gated.gate, x.values);
+      step.observe(t.gated.up, x.values);
+      run_blocks(step, f, x.values, codes, branch, blocks);
+      step.observe(t.gated.down, b.gate);
+    } else if (!run_network(step, f, t.gated, b, x, branch.target(), branch.direct(), c.divided)) {
       return false;
+    }
     step.join(branch);
     return true;
   }
 
   // Specific to DenseFeedForward
+  /// All of it but the norms, in blocks of tokens (feed_forward_blocks). codes: products read codes of x.
+  template <class Step>
+  static void run_blocks(Step& step, const FeedForward<typename Step::Formats>& f, MatrixView<const float> x,
+                         bool codes, const Branch& branch, std::size_t blocks) noexcept {
+    const kernel::Input in{x, step.codes(x.cols())};
+    step.executor().run(blocks, [&](std::size_t block, std::size_t) noexcept {
+      feed_forward_of_tokens<typename Step::Kernels>(f, in, codes, branch.target(), branch.direct(),
+                                                     exec::partition(x.rows(), 8, blocks, block));
+    });
+  }
   /// The tensors without the norms. A fused one has the gate first.
   [[nodiscard]] static GatedTensors bind_gated(TensorBinder& files, const Config& c) {
     const std::size_t width = files.width();

@@ -37,14 +37,9 @@ struct EncoderInput : Stateless, Unbuffered {
   }
   template <class Step>
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers&) noexcept {
-    step.executor().run(step.parts().size(), [&](std::size_t part, std::size_t) noexcept {
-      const auto rows = step.rows_of(part);
-      std::size_t type = 0;
-      for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
-        if (c.positions != 0) add_row(step, t.positions, step.position_of(row), row);
-        if (c.types != 0) add_row(step, t.types, type, row);
-        if (step.token_of(row) == c.separator) type = std::min(type + 1, c.types - 1);
-      }
+    step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+      if (c.positions != 0) add_row(step, t.positions, step.position_of(row), row);
+      if (c.types != 0) add_row(step, t.types, std::min(step.count_before(row, c.separator), c.types - 1), row);
     });
     return true;
   }

@@ -5,11 +5,13 @@
 #pragma once
 
 #include "mica/base/bits.hpp"
+#include "mica/block/norm.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/exec/partition.hpp"
 #include "mica/format/detail/decoded.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/fast8.hpp"
+#include "mica/kernel/second_codes.hpp"
 #include "mica/tensor/any_matrix.hpp"
 
 #include <algorithm>
@@ -33,19 +35,21 @@ inline constexpr std::size_t slice_rows = 64;
 static_assert(rows_of_task(512, 16384, 2) == 256 && rows_of_task(512, 2048, 2) == 128);
 static_assert(rows_of_task(512, 2048, 3) == 64 && rows_of_task(1, 16384, 1) == 64);
 
-/// Matrices of up to this many weights stay in a cache that all cores share.
+/// Matrices of up to this many weights together stay in a cache that all cores share.
 inline constexpr std::size_t shared_matrix = std::size_t{4} << 20;
 
-/// The number of parts into which the n tokens of products are divided; numbers: the weights of the largest
-/// matrix. Small matrices are read by every worker, for at least 64 tokens of its own, whose activations then
-/// stay in its cache. Large ones are read once, so that each worker has some rows for all tokens.
-[[nodiscard]] constexpr std::size_t token_parts(std::size_t n, std::size_t numbers,
-                                                std::size_t workers) noexcept {
-  return numbers > shared_matrix ? 1 : std::clamp<std::size_t>(n / 64, 1, workers);
+/// The number of blocks of tokens, each a task, where n tokens divide the products with matrices of `numbers`
+/// weights together; 0: rows of the matrices divide them. Small matrices are read by every worker, for 32 to
+/// 128 tokens at a time, whose activations stay in the core's own cache. Large ones are read once, so that
+/// each worker has some rows for all tokens.
+[[nodiscard]] constexpr std::size_t token_blocks(std::size_t n, std::size_t numbers,
+                                                 std::size_t workers) noexcept {
+  if (numbers > shared_matrix || n < 32 * workers) return 0;
+  return round_up(ceil_div<std::size_t>(n, 128), workers);
 }
-
-static_assert(token_parts(512, 384 * 1536, 2) == 2 && token_parts(127, 384 * 1536, 2) == 1);
-static_assert(token_parts(512, 4096 * 4096, 2) == 1 && token_parts(0, 384 * 1536, 4) == 1);
+static_assert(token_blocks(512, 384 * 1536, 2) == 4 && token_blocks(128, 384 * 1536, 2) == 2);
+static_assert(token_blocks(64, 384 * 1536, 2) == 2 && token_blocks(63, 384 * 1536, 2) == 0);
+static_assert(token_blocks(512, 4096 * 4096, 2) == 0 && token_blocks(0, 384 * 1536, 4) == 0);
 
 /// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
@@ -80,38 +84,116 @@ void project_slice(const kernel::Input& x, const Product<List>& product, std::si
   K::add(kernel::AddArgs{bias, product.y.cols(begin, count), 1, 0, n});
 }
 
+/// The weights of all matrices.
+template <class List>
+[[nodiscard]] std::size_t weights_of(std::span<const Product<List>> products) noexcept {
+  std::size_t all = 0;
+  for (const Product<List>& product : products) all += product.w.rows() * product.w.cols();
+  return all;
+}
+
+/// All rows of products for some tokens of x and y.
+template <Kernels K, class List>
+void project_tokens(const kernel::Input& x, std::span<const Product<List>> products,
+                    const exec::Range& tokens) noexcept {
+  for (Product<List> product : products) {
+    product.y = product.y.rows(tokens.begin, tokens.size());
+    project_slice<K>(kernel::rows_of(x, tokens.begin, tokens.size()), product, 0, product.w.rows());
+  }
+}
+
 /// Computes products that share the input x (n, k); at most 8 of them.
 template <Kernels K, Executor E, class List>
 void project(E& executor, const kernel::Input& x, std::span<const Product<List>> products) noexcept {
   std::array<std::size_t, 9> first{};  // the first task of each product
-  std::size_t rows = 0, largest = 0;
+  std::size_t rows = 0;
   MICA_ASSERT(products.size() < first.size());
   for (const Product<List>& product : products) {
     MICA_ASSERT(product.y.rows() == products[0].y.rows());
     rows += product.w.rows();
-    largest = std::max(largest, product.w.rows() * product.w.cols());
   }
   const std::size_t n = products.empty() ? 0 : products[0].y.rows();
-  const std::size_t parts = token_parts(n, largest, executor.workers());
-  const std::size_t step = rows_of_task(n, rows * parts, executor.workers());
+  if (const std::size_t blocks = token_blocks(n, weights_of(products), executor.workers()); blocks != 0) {
+    return executor.run(blocks, [&](std::size_t block, std::size_t) noexcept {
+      project_tokens<K>(x, products, exec::partition(n, 8, blocks, block));
+    });
+  }
+  const std::size_t step = rows_of_task(n, rows, executor.workers());
   for (std::size_t i = 0; i < products.size(); ++i) {
     first[i + 1] = first[i] + ceil_div(products[i].w.rows(), step);
   }
-  const std::size_t tasks = first[products.size()];  // of each part
-  executor.run(parts * tasks, [&](std::size_t task, std::size_t) noexcept {
-    const exec::Range tokens = exec::partition(n, 8, parts, task / tasks);
+  executor.run(first[products.size()], [&](std::size_t task, std::size_t) noexcept {
     std::size_t i = 0;
-    while (task % tasks >= first[i + 1]) ++i;
-    const std::size_t begin = (task % tasks - first[i]) * step;
-    Product<List> product = products[i];
-    product.y = product.y.rows(tokens.begin, tokens.size());
-    project_slice<K>(kernel::rows_of(x, tokens.begin, tokens.size()), product, begin,
-                     std::min(begin + step, product.w.rows()));
+    while (task >= first[i + 1]) ++i;
+    const std::size_t begin = (task - first[i]) * step;
+    project_slice<K>(x, products[i], begin, std::min(begin + step, products[i].w.rows()));
   });
 }
 template <Kernels K, Executor E, class List, std::size_t N>
 void project(E& executor, const kernel::Input& x, const std::array<Product<List>, N>& products) noexcept {
   project<K>(executor, x, std::span<const Product<List>>(products));
+}
+
+/// How products get the codes of their input.
+struct CodesMade {
+  kernel::QuantizedRows place;  // (n, k), for the codes
+  bool quantized = false;       // they are made
+  bool twice = false;           // products that do not round read second codes too (kernel/second_codes.hpp)
+
+  /// Whether a product is followed by one with second codes.
+  [[nodiscard]] bool second() const noexcept {
+    return twice && quantized && kernel::scale_group(place) == kernel::activation_group;
+  }
+  [[nodiscard]] kernel::QuantizedRows codes() const noexcept { return kernel::codes_if(quantized, place); }
+};
+
+/// The product with second codes, which is added.
+template <class List>
+[[nodiscard]] Product<List> added(Product<List> product) noexcept {
+  product.add = true;
+  product.bias = nullptr;
+  return product;
+}
+
+/// Adds the products with second codes, which take the place of the codes of x.
+template <Kernels K, Executor E, class List>
+void project_second(E& executor, const kernel::Input& x, std::span<const Product<List>> products) noexcept {
+  std::array<Product<List>, 8> second;
+  std::transform(products.begin(), products.end(), second.begin(), added<List>);
+  executor.run(x.values.rows(), [&](std::size_t row, std::size_t) noexcept {
+    kernel::make_second_codes(x.values[row], x.codes, row);
+  });
+  project<K>(executor, x, std::span<const Product<List>>(second).first(products.size()));
+}
+
+/// All rows of products for some tokens of x and y, whose codes are made first.
+template <Kernels K, class List>
+void quantize_and_project_tokens(MatrixView<const float> x, const CodesMade& how,
+                                 std::span<const Product<List>> products, const exec::Range& tokens) noexcept {
+  const kernel::Input in{x, how.codes()};
+  if (how.quantized) K::quantize(kernel::QuantizeArgs{x, how.place, tokens.begin, tokens.end});
+  project_tokens<K>(in, products, tokens);
+  if (!how.second()) return;
+  for (std::size_t row = tokens.begin; row < tokens.end; ++row)
+    kernel::make_second_codes(x[row], how.place, row);
+  for (const Product<List>& product : products) {
+    const Product<List> second = added(product);
+    project_tokens<K>(in, std::span(&second, 1), tokens);
+  }
+}
+
+/// Computes products that share the input x (n, k), whose codes are made first; at most 8 of them.
+template <Kernels K, Executor E, class List>
+void quantize_and_project(E& executor, MatrixView<const float> x, const CodesMade& how,
+                          std::span<const Product<List>> products) noexcept {
+  const std::size_t n = x.rows();
+  if (const std::size_t blocks = token_blocks(n, weights_of(products), executor.workers()); blocks != 0) {
+    return executor.run(blocks, [&](std::size_t block, std::size_t) noexcept {
+      quantize_and_project_tokens<K>(x, how, products, exec::partition(n, 8, blocks, block));
+    });
+  }
+  project<K>(executor, quantize<K>(executor, x, how.place, how.quantized), products);
+  if (how.second()) project_second<K>(executor, {x, how.place}, products);
 }
 
 /// Whether products with any of the matrices need int8 activations: those with integer weights.

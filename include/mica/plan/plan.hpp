@@ -7,7 +7,9 @@
 #include "mica/alloc/counting.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
+#include "mica/base/bits.hpp"
 #include "mica/budget/ledger.hpp"
+#include "mica/format/concept.hpp"
 #include "mica/model/chosen.hpp"
 #include "mica/plan/detail/sequences.hpp"
 #include "mica/text/tokenizer.hpp"
@@ -16,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -98,10 +101,13 @@ template <class Model>
                                                                std::size_t tokens) {
   const Sequences& sequences = question.sequences;
   const std::size_t others = sequences.tokens == 0 ? tokens : std::min(sequences.tokens, tokens);
+  std::size_t left = sequences.together == 0 ? std::numeric_limits<std::size_t>::max() : sequences.together;
   std::vector<typename Model::Cache> caches;
   for (std::size_t i = 0; i < std::max<std::size_t>(sequences.count, 1); ++i) {
+    const std::size_t n = std::min(i == 0 ? tokens : others, left);
     caches.push_back(model.make_cache());
-    fill(model, caches.back(), i == 0 ? tokens : others);
+    fill(model, caches.back(), n);
+    left -= std::min(left, round_up<std::size_t>(n, format::tile_tokens));
   }
   return caches;
 }

@@ -9,8 +9,10 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
 #include "mica/base/matrix_view.hpp"
 #include "mica/base/token_id.hpp"
+#include "mica/format/concept.hpp"
 #include "mica/runtime/concept.hpp"
 
 #include <algorithm>
@@ -100,8 +102,8 @@ class EmbedBatch {
   }
   [[nodiscard]] bool empty() const noexcept { return slots_.empty() && waiting_.empty(); }
 
-  /// One step of texts in their order, of about max_tokens tokens at most: a text that cannot be divided is
-  /// run as a whole. Where the status is not ok, completed() is empty, rows may be written in part, and the
+  /// One step of texts in their order, of about max_tokens tokens at most, and of no more tiles of keys and
+  /// values than so many tokens fill: a text that cannot be divided is run as a whole. Where the status is not ok, completed() is empty, rows may be written in part, and the
   /// next step starts its texts from their first token. Raises ErrorCode::budget when no cache can be made.
   /// Requires !empty().
   [[nodiscard]] model::StepStatus step(std::size_t max_tokens = std::numeric_limits<std::size_t>::max()) {
@@ -135,23 +137,29 @@ class EmbedBatch {
     std::size_t now = 0;    // tokens of the step
   };
 
-  /// The next step: texts on their way, then new ones while tokens are left.
+  /// The next step: texts on their way, then new ones while it has room for their tiles.
   void fill(std::size_t max_tokens) {
     const bool whole = model_->config().encodes;
-    std::size_t left = std::min(std::max<std::size_t>(max_tokens, 1), model_->chunk());
-    for (Slot& slot : slots_) {
-      slot.now = whole ? slot.text.tokens.size() : std::min(left, slot.text.tokens.size() - slot.done);
-      left -= std::min(left, slot.now);
-    }
-    while (left > 0 && !waiting_.empty() && slots_.size() < max_texts_) {
+    const std::size_t most = std::min(std::max<std::size_t>(max_tokens, 1), model_->chunk());
+    std::size_t tokens = most, tiles = tiles_of(most);  // that are left
+    const auto take = [&](Slot& slot) {
+      const std::size_t rest = slot.text.tokens.size() - slot.done;
+      slot.now = whole ? rest : std::min({rest, tokens, tiles * format::tile_tokens});
+      tokens -= std::min(tokens, slot.now);
+      tiles -= std::min(tiles, tiles_of(slot.now));
+    };
+    for (Slot& slot : slots_) take(slot);
+    while (tokens > 0 && tiles > 0 && !waiting_.empty() && slots_.size() < max_texts_) {
       const std::size_t n = waiting_.front().tokens.size();
-      if (whole && n > left && !slots_.empty()) return;
-      const std::size_t cache = take_cache();
-      slots_.push_back({waiting_.front(), cache, 0, whole ? n : std::min(left, n)});
+      if (whole && (n > tokens || tiles_of(n) > tiles) && !slots_.empty()) return;
+      slots_.push_back({waiting_.front(), take_cache(), 0, 0});
       waiting_.pop_front();
-      left -= std::min(left, slots_.back().now);
+      take(slots_.back());
       std::fill_n(pooled(slots_.back()), model_->config().width, 0.0f);
     }
+  }
+  [[nodiscard]] static std::size_t tiles_of(std::size_t tokens) noexcept {
+    return ceil_div(tokens, format::tile_tokens);
   }
   [[nodiscard]] model::StepStatus run() {
     parts_.clear();

@@ -43,13 +43,9 @@ struct TextEmbedderOptions {
   if (open.choice.kv == kv::Choice::segmented) open.choice.kv = kv::Choice::paged;
   for (kv::ElementChoice* const element : {&open.choice.cache_type_k, &open.choice.cache_type_v})
     if (config.encodes && *element == kv::ElementChoice()) *element = kv::Element::f32;
-  // All texts of a step but one are complete after it, so that they have no more than its tokens. Of an
-  // encoder, one has the longest text, and the others share what is left of the step.
-  const std::size_t left = open.chunk - std::min(open.chunk, longest);
-  const std::size_t others =
-      !config.encodes ? ceil_div(open.chunk, texts)
-                      : std::max<std::size_t>(1, ceil_div(left, std::max<std::size_t>(texts, 2) - 1));
-  open.sequences = {texts, round_up<std::size_t>(others, format::tile_tokens)};
+  // The texts of a step have no more tiles than its tokens fill. A decoder may have read a part of one before.
+  const std::size_t step = round_up<std::size_t>(open.chunk, format::tile_tokens);
+  open.sequences = {texts, step, config.encodes ? step : step + round_up<std::size_t>(longest, format::tile_tokens)};
   return open;
 }
 

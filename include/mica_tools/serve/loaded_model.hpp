@@ -4,7 +4,9 @@
 // for the thread of the scheduler.
 #pragma once
 
+#include "mica/base/bits.hpp"
 #include "mica/constraint/token_trie.hpp"
+#include "mica/format/concept.hpp"
 #include "mica/runtime/embedder.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica_tools/chat/chat_tokens.hpp"
@@ -121,14 +123,16 @@ class LoadedModel final : public ServedModel {
 
   // Specific to LoadedModel
   static constexpr std::size_t texts_of_step = EmbedderOptions().texts;  // at most
-  /// Bytes of the caches of all texts in a step: no more tokens than a step has, and where texts are divided
-  /// those of one more text, each text in tiles of its own. Any thread.
+  /// Bytes of the caches of all texts in a step: each text has tiles of its own, together no more than the
+  /// tokens of a step fill, and where texts are divided those of one more text. Any thread.
   [[nodiscard]] std::uint64_t cache_bytes(const TextLoad& load) const noexcept {
     if (load.texts == 0) return 0;
+    const auto tiles_of = [](std::size_t tokens) { return ceil_div(tokens, format::tile_tokens); };
     const std::size_t texts = std::min(load.texts, texts_of_step);
-    const std::size_t tokens = std::min(load.tokens, chunk_) + (model_.config().encodes ? 0 : load.longest);
+    const std::size_t tiles = std::min(load.tokens / format::tile_tokens + texts, tiles_of(chunk_)) +
+                              (model_.config().encodes ? 0 : tiles_of(load.longest));
     const std::uint64_t empty = bytes_.at(0), tile = bytes_.at(1) - std::min(empty, bytes_.at(1));
-    return texts * empty + (tokens / format::tile_tokens + texts) * tile;
+    return texts * empty + tiles * tile;
   }
   /// Bytes of the rows of a job, and of the pooled rows of a step. Any thread.
   [[nodiscard]] std::uint64_t row_bytes(const EmbedTexts& embed) const {

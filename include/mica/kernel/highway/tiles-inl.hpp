@@ -233,6 +233,17 @@ HWY_INLINE void add_sums(const Tile<F>& tile, const TokenCodes<tokens>& codes, s
   }
 }
 
+/// Whether some token has a scale other than zero for 32 values s: most second codes
+/// (kernel/second_codes.hpp) have none.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE bool any_scale(const Tile<F>& tile, std::size_t s) {
+  std::uint32_t bits = 0;
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t)
+    bits |= std::bit_cast<std::uint32_t>(tile.scale[t * Chunk<F>::values / 32 + s]);
+  return bits != 0;
+}
+
 /// mac and the mins of group g.
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void add_mins(const Tile<F>& tile, std::size_t g, TileOf<VF, tokens>& mac) {
@@ -279,7 +290,7 @@ requires(F::block_size == 32) HWY_NOINLINE void multiply_tile(const Tile<F>& til
   for (std::size_t b = 0; b < n; ++b) {
     const VF d[tile_vectors] = {tile.of_rows(tile.rows->d[b], 0), tile.of_rows(tile.rows->d[b], 1)};
     clear(sum);
-    add_sums<F>(tile, codes, b, sum);
+    if (any_scale<F, tokens>(tile, b)) add_sums<F>(tile, codes, b, sum);  // else they stay zeros
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) {
       product[0][t] = hn::MulAdd(d[0], sum[0][t], product[0][t]);

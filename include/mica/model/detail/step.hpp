@@ -151,6 +151,13 @@ class Step {
     for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
     return part->tokens[row];
   }
+  /// How often a token stands before a row, among those of its part.
+  [[nodiscard]] std::size_t count_before(std::size_t row, TokenId token) const noexcept {
+    const SequenceStep* part = sequences_.data();
+    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
+    const auto before = part->tokens.first(row);
+    return static_cast<std::size_t>(std::count(before.begin(), before.end(), token));
+  }
   /// The position of a row in its sequence.
   [[nodiscard]] std::size_t position_of(std::size_t row) const noexcept {
     const SequenceStep* part = sequences_.data();
@@ -207,13 +214,16 @@ class Step {
   [[nodiscard]] kernel::Input unnormed(bool quantized) noexcept {
     return block::quantize<Kernels>(executor_, residual_, codes(width()), quantized);
   }
-  /// y (+)= x W^T + bias for one product of rows that are not normed.
-  void project(View x, const block::TensorRef& w, View y, bool add, const float* bias = nullptr) noexcept {
+  /// y (+)= x W^T + bias for one product of rows that are not normed; two_codes: block::CodesMade::twice.
+  void project(View x, const block::TensorRef& w, View y, bool add, const float* bias = nullptr,
+               bool two_codes = false) noexcept {
     observe(w, x);
     const Matrix m = matrix(w);
     const auto place = codes(x.cols());
-    const auto input = block::quantize<Kernels>(executor_, x, place, block::wants_codes(place, m));
-    block::project<Kernels>(executor_, input, std::array{Product{m, y, add, bias}});
+    const std::array product{Product{m, y, add, bias}};
+    block::quantize_and_project<Kernels>(executor_, x,
+                                         block::CodesMade{place, block::wants_codes(place, m), two_codes},
+                                         std::span<const Product>(product));
   }
   /// The branch that a block's output takes; finish it with join().
   [[nodiscard]] block::Branch branch(const block::TensorRef& post_norm) noexcept {
@@ -224,9 +234,9 @@ class Step {
   void join(const block::Branch& branch) noexcept { block::join_branch<Kernels>(executor_, branch); }
   /// residual += RMSNorm(x W^T + bias) * post_norm: what most blocks end with.
   void add_product(View x, const block::TensorRef& w, const block::TensorRef& post_norm,
-                   const float* bias = nullptr) noexcept {
+                   const float* bias = nullptr, bool two_codes = false) noexcept {
     const block::Branch b = branch(post_norm);
-    project(x, w, b.target(), b.direct(), bias);
+    project(x, w, b.target(), b.direct(), bias, two_codes);
     join(b);
   }
   /// project() of rows that ranks have in parts, by the rows of w of this rank; all get all of y. False: a
