@@ -189,7 +189,8 @@ struct Attention : Divided {
                                                            .out = own(b.attended),
                                                            .q_norm = step.vector(t.q_norm),
                                                            .k_norm = step.vector(t.k_norm),
-                                                           .sinks = step.vector(t.sinks)};
+                                                           .sinks = step.vector(t.sinks),
+                                                           .fast8 = step.rounds()};
     if (c.rotates()) {
       const auto angles = step.angles(c.rope);
       context.cos = own(angles.cos);

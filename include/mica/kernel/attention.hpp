@@ -11,6 +11,7 @@
 //                            qi = round to even(q * (16383 / max |q|))
 //                            s[j] = (float(exact sum of qi * code) * (qd * scale)) * key scale[j]
 //                            (all zero when max |q| < 1e-30; NaN when a q is not finite)
+//                            with fast8, 127 for 16383
 //            blocks:         with integer queries as for Q8_0, b being blocks of 32 dimensions:
 //                            c = 0;  c = fma(float(exact sum of qi * code in b), scale[b][j], c) for b in order
 //                            with minima, also for b in order:  c = fma(float(sum of qi in b), minimum[b][j], c)
@@ -25,7 +26,8 @@
 //   values   o[i] = 0, or with `adds` unchanged;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for
 //            visible j in order
 //            (p[j] * scale[b][j] for blocks and groups of KIVI, p[j] alone for real elements)
-//            Q8_0:           w[j] = p[j] * value scale[j] become integers as queries do, with 32639 for 16383:
+//            Q8_0:           w[j] = p[j] * value scale[j] become integers as queries do, with 32639 for 16383,
+//                            with fast8 255:
 //                            o[i] = fma(float(exact sum of wi[j] * code over all visible j), wd, o[i])
 //            with minima, then:  o[i] += the sum of p[j] * minimum[b][j] in chain j % 16, then tree16
 //   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
@@ -56,6 +58,8 @@ inline constexpr std::size_t max_head_dim = 512;
 /// The largest integers of a query and of a row of weights. Each is two signed bytes, upper and lower, with a
 /// step of 128 or 256, and sums of 512 products of the one or 256 of the other with bytes fit into 32 bits.
 inline constexpr float query_top = 16383, weight_top = 32639;
+/// With fast8: one byte, of a query signed, of weights, which are not negative, unsigned.
+inline constexpr float fast8_query_top = 127, fast8_weight_top = 255;
 
 /// Tokens [first, last) of a chunk that a row sees; empty when first >= last.
 struct Visible {
@@ -80,6 +84,27 @@ struct AttentionArgs {
   float softcap = 0;                        // soft cap of visible scores, applied before the maximum; 0: none
   bool adds = false;                        // values are added to `out`
   const std::byte* const* ahead = nullptr;  // (chunk_tiles) a hint: those read next; may be null
+  bool fast8 = false;                       // integers of queries and weights have one byte, with Q8_0
+
+  /// The largest integers of a query and of a row of weights, where keys and values are Q8_0.
+  [[nodiscard]] constexpr float query_reach() const noexcept { return fast8 ? fast8_query_top : query_top; }
+  [[nodiscard]] constexpr float weight_reach() const noexcept {
+    return fast8 ? fast8_weight_top : weight_top;
+  }
+};
+
+/// Keys or values of tokens that follow each other in one tile, of one KV head.
+struct StoreArgs {
+  std::byte* tile = nullptr;  // the part of the tile for keys or for values
+  std::size_t slot = 0;       // of the first token
+  MatrixView<const float> x;  // (n, head_dim): slots [slot, slot + n), at most 16
+  bool values = false;
+};
+
+/// Kernels that store Q8_0 themselves, as format::Q8_0 does.
+template <class K>
+concept StoresBytes = requires(const StoreArgs& a) {
+  { K::store_bytes(a) } noexcept;
 };
 
 /// The state of rows across chunks.

@@ -45,6 +45,7 @@ void delta_rule(const DeltaRuleArgs& a) noexcept;
 void attention_softmax(const AttentionArgs& a) noexcept;
 void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept;
 void attention_finish(const AttentionState& state) noexcept;
+void store_bytes(const StoreArgs& a) noexcept;
 
 /// The instruction sets that the units are compiled for, as Highway's bits.
 [[nodiscard]] std::int64_t compiled_targets() noexcept;
@@ -100,6 +101,9 @@ struct Highway {
     highway::attention_merge(a, state);
   }
   static void attention_finish(const AttentionState& state) noexcept { highway::attention_finish(state); }
+
+  // Required by StoresBytes
+  static void store_bytes(const StoreArgs& a) noexcept { highway::store_bytes(a); }
 
  private:
   template <class E>

@@ -35,14 +35,15 @@ struct TextEmbedderOptions {
 
 /// Options of open() for a model that embeds up to `texts` texts in a step: steps that hold whole texts, and
 /// keys and values in pages, so that many short texts take little. Those of an encoder, which live for one
-/// layer, are F32. Other choices than the defaults stay.
+/// layer, are F32, with fast8 Q8_0. Other choices than the defaults stay.
 [[nodiscard]] inline OpenOptions embedding_options(OpenOptions open, const arch::Config& config,
                                                    std::size_t texts = EmbedderOptions().texts) {
   const std::size_t longest = open.n_ctx == 0 ? config.n_ctx_train : open.n_ctx;
   if (config.encodes) open.chunk = std::max(open.chunk, longest);
   if (open.choice.kv == kv::Choice::segmented) open.choice.kv = kv::Choice::paged;
   for (kv::ElementChoice* const element : {&open.choice.cache_type_k, &open.choice.cache_type_v})
-    if (config.encodes && *element == kv::ElementChoice()) *element = kv::Element::f32;
+    if (config.encodes && *element == kv::ElementChoice())
+      *element = open.choice.fast8 ? kv::Element::q8_0 : kv::Element::f32;
   // The texts of a step have no more tiles than its tokens fill. A decoder may have read a part of one before.
   const std::size_t step = round_up<std::size_t>(open.chunk, format::tile_tokens);
   open.sequences = {texts, step, config.encodes ? step : step + round_up<std::size_t>(longest, format::tile_tokens)};

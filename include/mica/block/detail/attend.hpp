@@ -10,11 +10,13 @@
 #include "mica/base/bits.hpp"
 #include "mica/block/detail/attention_reader.hpp"
 #include "mica/exec/concept.hpp"
+#include "mica/format/q8_0.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 
 namespace mica::block {
 
@@ -45,6 +47,19 @@ void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first,
   }
 }
 
+/// Tokens of one tile in element E.
+template <Kernels K, class E>
+void store_tokens(const kernel::StoreArgs& a) noexcept {
+  if constexpr (std::is_same_v<E, format::Q8_0> && kernel::StoresBytes<K>) return K::store_bytes(a);
+  for (std::size_t i = 0; i < a.x.rows(); ++i) {
+    if (a.values) {
+      E::store_value(a.tile, a.slot + i, a.x.cols(), a.x[i].data());
+    } else {
+      E::store_key(a.tile, a.slot + i, a.x.cols(), a.x[i].data());
+    }
+  }
+}
+
 /// Makes the queries and keys of one KV head ready and stores its keys and values, tokens [first, last).
 template <Kernels K, class Context>
 void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last) noexcept {
@@ -64,11 +79,10 @@ void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::s
     n = std::min(last - t, format::tile_tokens - slot);
     std::byte* const tile = c.kv.storage.run(c.kv.layer, kv_head, c.kv.place(at / format::tile_tokens)).data;
     elements.visit_keys([&](auto e) {
-      for (std::size_t i = 0; i < n; ++i) decltype(e)::type::store_key(tile, slot + i, d, k[t + i].data());
+      store_tokens<K, typename decltype(e)::type>({tile, slot, k.rows(t, n), false});
     });
     elements.visit_values([&](auto e) {
-      for (std::size_t i = 0; i < n; ++i)
-        decltype(e)::type::store_value(tile + value_offset, slot + i, d, v[t + i].data());
+      store_tokens<K, typename decltype(e)::type>({tile + value_offset, slot, v.rows(t, n), true});
     });
   }
 }

@@ -127,6 +127,7 @@ struct AttentionContext {
   MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
   MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
+  bool fast8 = false;  // kernel::AttentionArgs::fast8
 
   [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride(), layer.head_dim);

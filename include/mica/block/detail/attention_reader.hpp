@@ -167,7 +167,8 @@ struct ChunkReader {
              .sum = result.sum,
              .out = result.out,
              .softcap = c.layer.attention_softcap,
-             .ahead = ahead.data()}};
+             .ahead = ahead.data(),
+             .fast8 = c.fast8}};
   }
 };
 

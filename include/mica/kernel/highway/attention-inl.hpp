@@ -13,6 +13,7 @@
 #endif
 
 #include "mica/kernel/highway/attention_blocks-inl.hpp"
+#include "mica/kernel/highway/attention_bytes-inl.hpp"
 #include "mica/kernel/highway/attention_kivi-inl.hpp"
 #include "mica/kernel/highway/attention_kvarn-inl.hpp"
 #include "mica/kernel/highway/attention_matrix-inl.hpp"
@@ -107,6 +108,11 @@ HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
 
 template <KvReadable E>
 void attention_scores(const AttentionArgs& a) {
+  if constexpr (std::is_same_v<E, format::Q8_0> && byte_attention) {
+    if (by_bytes(a))
+      return for_seeing_fours(
+          a, [&](auto rows, const std::size_t* row) HWY_ATTR { byte_scores_of_rows<rows>(a, row); });
+  }
 #if MICA_MATRIX_UNIT
   if constexpr (std::is_same_v<E, format::Q8_0>) {
     if (by_matrix_unit(a)) return for_seeing_rows<paired_rows>(a, matrix_scores_of_rows);
@@ -296,6 +302,11 @@ HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
 }
 
 inline void q8_values(const AttentionArgs& a) {
+  if constexpr (byte_attention) {
+    if (by_bytes(a))
+      return for_seeing_fours(
+          a, [&](auto rows, const std::size_t* row) HWY_ATTR { byte_values_of_rows<rows>(a, row); });
+  }
 #if MICA_MATRIX_UNIT
   if (by_matrix_unit(a)) return for_seeing_rows<rows_of_columns>(a, matrix_values_of_rows);
 #endif
@@ -385,6 +396,7 @@ inline void attention_merge(const AttentionArgs& a, const AttentionState& state)
   scalar::attention_merge(a, state);
 }
 inline void attention_finish(const AttentionState& state) { scalar::attention_finish(state); }
+inline void store_bytes(const StoreArgs& a) { scalar::store_bytes(a); }
 
 #endif  // MICA_VECTORS
 }  // namespace MICA_PER_TARGET

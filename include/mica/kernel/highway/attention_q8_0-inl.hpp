@@ -102,7 +102,7 @@ template <std::size_t rows>
 HWY_NOINLINE void q8_scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
   constexpr std::size_t together = blocks_together<rows>;
   IntegerRow q[rows];
-  for (std::size_t r = 0; r < rows; ++r) quantize_row(a.q[row[r]].data(), a.head_dim, query_top, q[r]);
+  for (std::size_t r = 0; r < rows; ++r) quantize_row(a.q[row[r]].data(), a.head_dim, a.query_reach(), q[r]);
   const SeenTiles seen = seen_by(a, row, rows);
   Block block[chunk_tiles * parts];
   const std::size_t count = seen.count * parts;
@@ -136,7 +136,7 @@ inline void q8_weights(const AttentionArgs& a, std::size_t row, const ValueScale
     hn::Store(hn::Mul(load(a.p[row].data() + j), hn::Load(d, scale.of + j)), d, weight + j);
   std::fill_n(weight, seen.first, 0.0f);
   std::fill_n(weight + seen.last, chunk_tokens - seen.last, 0.0f);
-  quantize_row(weight, chunk_tokens, weight_top, out);
+  quantize_row(weight, chunk_tokens, a.weight_reach(), out);
 }
 
 /// The sums of `blocks` Blocks of dimensions, the first of which begins at `first`, to sums[row][dimension].
@@ -216,6 +216,71 @@ HWY_NOINLINE void q8_values_of_rows(const AttentionArgs& a, const std::size_t* r
     if (i < a.head_dim) q8_value_blocks<rows, 1>(a, row[0], seen, w, a.head_dim - lanes, sums);
   }
   for (std::size_t r = 0; r < rows; ++r) q8_outputs(sums[r], w[r].scale, a.head_dim, a.out[row[r]].data());
+}
+
+// ---- storing
+
+/// The codes of a head, and zeros to a multiple of four; the result is their scale.
+inline Half encode_head(const float* x, std::size_t n, std::int8_t* code) {
+  const DF d;
+  VI largest = hn::Zero(DI());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
+  std::int32_t bits = hn::ReduceMax(DI(), largest);
+  for (; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
+  const Half scale = to_half(bits < 0x7F800000 ? std::bit_cast<float>(bits) / 127.0f
+                                               : std::numeric_limits<float>::quiet_NaN());
+  std::fill_n(code, format::Q8_0::padded(n), std::int8_t{0});
+  if (!(to_float(scale) > 0)) return scale;
+  const float inverse = 1.0f / to_float(scale);
+  const hn::Rebind<std::int8_t, DF> d8;
+  const VI top = hn::Set(DI(), 127);
+  for (i = 0; i + lanes <= n; i += lanes) {
+    const VI rounded = hn::NearestInt(hn::Mul(load(x + i), hn::Set(d, inverse)));
+    hn::StoreU(hn::DemoteTo(d8, hn::Max(hn::Min(rounded, top), hn::Neg(top))), d8, code + i);
+  }
+  for (; i < n; ++i) {
+    const float rounded = std::nearbyint(x[i] * inverse);
+    code[i] = static_cast<std::int8_t>(HWY_MAX(HWY_MIN(rounded, 127.0f), -127.0f));
+  }
+  return scale;
+}
+
+/// Four tokens of a tile's values, of which the first slot is a multiple of four.
+inline void store_four_values(const std::int8_t (&code)[4][max_head_dim], std::size_t dims, std::int8_t* to) {
+  const hn::CappedTag<std::int8_t, 16> d;
+  constexpr std::size_t step = hn::MaxLanes(d);
+  std::size_t i = 0;
+  for (; i + step <= dims; i += step) {
+    hn::StoreInterleaved4(hn::LoadU(d, code[0] + i), hn::LoadU(d, code[1] + i), hn::LoadU(d, code[2] + i),
+                          hn::LoadU(d, code[3] + i), d, to + 4 * i);
+  }
+  for (; i < dims; ++i) {
+    for (std::size_t k = 0; k < 4; ++k) to[4 * i + k] = code[k][i];
+  }
+}
+
+/// Tokens of one tile.
+inline void store_bytes(const StoreArgs& a) {
+  using format::Q8_0;
+  const std::size_t n = a.x.rows(), dims = a.x.cols(), padded = Q8_0::padded(dims);
+  auto* const codes = reinterpret_cast<std::int8_t*>(a.tile);
+  Half* const scales = const_cast<Half*>(Q8_0::scales(a.tile, dims));
+  std::int8_t code[4][max_head_dim];
+  for (std::size_t i = 0; i < n;) {
+    const std::size_t slot = a.slot + i, together = a.values && slot % 4 == 0 && i + 4 <= n ? 4 : 1;
+    for (std::size_t k = 0; k < together; ++k) scales[slot + k] = encode_head(a.x[i + k].data(), dims, code[k]);
+    if (together == 4) {
+      store_four_values(code, padded, codes + slot * padded);
+    } else if (a.values) {
+      for (std::size_t k = 0; k < padded; ++k) codes[Q8_0::Values::place(slot, k, padded)] = code[0][k];
+    } else {
+      for (std::size_t k = 0; k < padded; k += 4)
+        std::memcpy(codes + Q8_0::Keys::place(slot, k, padded), code[0] + k, 4);
+    }
+    i += together;
+  }
 }
 
 }  // namespace MICA_PER_TARGET
