@@ -185,6 +185,54 @@ TEST_CASE("a value that is not finite makes the rows that see it NaN") {
   }
 }
 
+TEST_CASE("with fast8 a query has 127 steps, and weights have 255") {
+  CounterRng rng(13);
+  Chunk<format::Q8_0> chunk(32, {{0, 40}}, rng);
+  const auto exact = chunk.run<kernel::Highway>(true);
+  chunk.fast8 = true;
+  const auto bytes = chunk.run<kernel::Highway>(true);
+  float largest = 0, difference = 0, outputs = 0;
+  for (std::size_t i = 0; i < 32; ++i) largest = std::max(largest, std::abs(exact.out[i]));
+  for (std::size_t i = 0; i < 32; ++i) outputs = std::max(outputs, std::abs(exact.out[i] - bytes.out[i]));
+  for (std::size_t j = 0; j < 40; ++j) difference = std::max(difference, std::abs(exact.p[j] - bytes.p[j]));
+  CHECK(difference > 1e-5f);
+  CHECK(difference < 0.02f);
+  CHECK(outputs > 0);
+  CHECK(outputs < 0.02f * largest);
+}
+
+TEST_CASE("kernels store bytes as the element does") {
+  CounterRng rng(14);
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t head_dim :
+       std::initializer_list<std::size_t>{1, 3, 8, 16, 20, 33, 48, 64, 128, 512}) {
+    std::vector<float> heads(16 * head_dim);
+    test::fill_noise(heads, rng);
+    std::fill_n(heads.begin() + static_cast<std::ptrdiff_t>(2 * head_dim), head_dim, 0.0f);
+    heads[3 * head_dim] = inf;
+    heads[4 * head_dim] = nan;
+    for (std::size_t i = 0; i < head_dim; ++i) heads[5 * head_dim + i] *= 1e-6f;  // scales below 2^-14
+    for (const bool values : {false, true}) {
+      for (const auto& [first, n] : std::initializer_list<std::pair<std::size_t, std::size_t>>{
+               {0, 16}, {0, 1}, {1, 3}, {3, 6}, {4, 4}, {7, 9}, {15, 1}}) {
+        const auto run = [&](auto store) {
+          std::vector<std::byte> tile(
+              values ? format::Q8_0::value_tile_bytes(head_dim) : format::Q8_0::key_tile_bytes(head_dim),
+              std::byte{0xEE});
+          store(
+              kernel::StoreArgs{tile.data(), first, {heads.data() + first * head_dim, n, head_dim}, values});
+          return tile;
+        };
+        const auto expected = run(kernel::scalar::store_bytes);
+        test::for_each_target([&, at = first, count = n] {
+          INFO("head_dim " << head_dim << ", slots from " << at << ", " << count);
+          CHECK(run(kernel::Highway::store_bytes) == expected);
+        });
+      }
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("the largest queries and codes of blocks stay exact", E, format::Plain<format::Q6_0>,
                    format::Plain<format::Q5_1>, format::Plain<format::Q5_0>, format::Plain<format::Q4_1>,
                    format::Plain<format::Q4_0>, format::Plain<format::IQ4_NL>, format::Plain<format::Q4_S>) {

@@ -11,6 +11,7 @@
 
 #include <limits>
 #include <memory>
+#include <type_traits>
 
 namespace mica::test {
 
@@ -19,7 +20,8 @@ template <class E>
 struct Chunk {
   std::size_t head_dim;
   float softcap = 0;
-  bool adds = false;  // values to outputs of 7
+  bool adds = false;   // values to outputs of 7
+  bool fast8 = false;  // integers of one byte
   std::vector<kernel::Visible> visible;
   std::vector<std::unique_ptr<Guarded<std::byte>>> tiles;
   std::vector<const std::byte*> pointers;
@@ -97,6 +99,7 @@ struct Chunk {
     a.out = {r.out.data(), n, head_dim};
     a.softcap = softcap;
     a.adds = adds;
+    a.fast8 = fast8;
     std::vector<const std::byte*> ahead(pointers.rbegin(), pointers.rend());  // a hint changes nothing
     a.ahead = ahead.data();
     const kernel::AttentionState state{r.total_max.data(), r.total_sum.data(), {r.total.data(), n, head_dim}};
@@ -113,7 +116,7 @@ struct Chunk {
   void check_kernels() {
     for (const bool empty_state : {true, false}) {
       INFO(E::name << ", head_dim " << head_dim << ", rows " << visible.size() << ", sees "
-                   << visible[0].first << " to " << visible[0].last);
+                   << visible[0].first << " to " << visible[0].last << ", fast8 " << fast8);
       const Result expected = run<kernel::Scalar>(empty_state), actual = run<K>(empty_state);
       const auto equal = [](const std::vector<float>& a, const std::vector<float>& b) {
         return differences(a.data(), b.data(), a.size()) == 0;
@@ -128,6 +131,10 @@ struct Chunk {
   }
   void check() {
     for_each_target([&] { check_kernels<kernel::Highway>(); });
+    if (!std::is_same_v<E, format::Q8_0>) return;
+    fast8 = true;
+    for_each_target([&] { check_kernels<kernel::Highway>(); });
+    fast8 = false;
   }
 };
 

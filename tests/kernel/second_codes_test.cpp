@@ -52,7 +52,8 @@ TEST_CASE("a group with one far larger number has second codes, and both togethe
     CAPTURE(k);
     if (k / 32 == 1) {
       // Half a step of the second scale, which is at most half a step of the first one over 127.
-      CHECK(std::abs(first.value(k) + row.value(k) - static_cast<double>(x[k])) < 50.0 / 127 / 2 / 127 / 2 * 1.01);
+      CHECK(std::abs(first.value(k) + row.value(k) - static_cast<double>(x[k])) <
+            50.0 / 127 / 2 / 127 / 2 * 1.01);
     } else {
       CHECK(row.codes[k] == 0);
       CHECK(row.scales[k / 32] == 0);

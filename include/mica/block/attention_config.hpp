@@ -56,7 +56,7 @@ struct AttentionConfig {
   float position_scale = 0;
   std::size_t position_offset = 1;
   std::size_t position_step = 1;
-  bool pre_norm = true;    // the input is normed
+  bool pre_norm = true;  // the input is normed
   /// Exact products read second codes of their inputs too (kernel/second_codes.hpp). Without pre_norm; ranks
   /// have such a layer whole.
   bool two_codes = false;

@@ -39,7 +39,8 @@ struct EncoderInput : Stateless, Unbuffered {
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers&) noexcept {
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
       if (c.positions != 0) add_row(step, t.positions, step.position_of(row), row);
-      if (c.types != 0) add_row(step, t.types, std::min(step.count_before(row, c.separator), c.types - 1), row);
+      if (c.types != 0)
+        add_row(step, t.types, std::min(step.count_before(row, c.separator), c.types - 1), row);
     });
     return true;
   }

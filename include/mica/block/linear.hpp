@@ -169,7 +169,8 @@ void project_second(E& executor, const kernel::Input& x, std::span<const Product
 /// All rows of products for some tokens of x and y, whose codes are made first.
 template <Kernels K, class List>
 void quantize_and_project_tokens(MatrixView<const float> x, const CodesMade& how,
-                                 std::span<const Product<List>> products, const exec::Range& tokens) noexcept {
+                                 std::span<const Product<List>> products,
+                                 const exec::Range& tokens) noexcept {
   const kernel::Input in{x, how.codes()};
   if (how.quantized) K::quantize(kernel::QuantizeArgs{x, how.place, tokens.begin, tokens.end});
   project_tokens<K>(in, products, tokens);

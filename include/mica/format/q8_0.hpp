@@ -124,8 +124,8 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
     return to_half(bits < 0x7F80'0000 ? std::bit_cast<float>(bits) / 127.0f
                                       : std::numeric_limits<float>::quiet_NaN());
   }
-  /// To the nearest even integer. The clamp catches codes of a scale that was rounded down. Below 2^22 the sum
-  /// has the integer in its lowest bits.
+  /// To the nearest even integer. The clamp catches codes of a scale that was rounded down. Below 2^22 the
+  /// sum has the integer in its lowest bits.
   static std::int8_t code_of(float value, float inverse) noexcept {
     const std::int32_t code = std::bit_cast<std::int32_t>(value * inverse + 0x1.8p23f) - 0x4B40'0000;
     return static_cast<std::int8_t>(std::clamp(code, -127, 127));

@@ -104,7 +104,8 @@ struct StoreArgs {
 /// Kernels that store Q8_0 themselves, as format::Q8_0 does.
 template <class K>
 concept StoresBytes = requires(const StoreArgs& a) {
-  { K::store_bytes(a) } noexcept;
+  { K::store_bytes(a) }
+  noexcept;
 };
 
 /// The state of rows across chunks.

@@ -73,8 +73,8 @@ class EmbedBatch {
   }
 
   /// Adds a text of 1 to max_tokens() tokens, ids below n_vocab, with options that row_width() accepts. `out`
-  /// has row_width() numbers, with each_token as many for each token. Tokens and `out` must live until the text
-  /// is completed or removed.
+  /// has row_width() numbers, with each_token as many for each token. Tokens and `out` must live until the
+  /// text is completed or removed.
   void add(Owner owner, std::span<const TokenId> tokens, const RowOptions& options, std::span<float> out) {
     MICA_ASSERT(!tokens.empty() && tokens.size() <= max_tokens(*model_));
     waiting_.push_back({owner, tokens, options, out});
@@ -103,9 +103,9 @@ class EmbedBatch {
   [[nodiscard]] bool empty() const noexcept { return slots_.empty() && waiting_.empty(); }
 
   /// One step of texts in their order, of about max_tokens tokens at most, and of no more tiles of keys and
-  /// values than so many tokens fill: a text that cannot be divided is run as a whole. Where the status is not ok, completed() is empty, rows may be written in part, and the
-  /// next step starts its texts from their first token. Raises ErrorCode::budget when no cache can be made.
-  /// Requires !empty().
+  /// values than so many tokens fill: a text that cannot be divided is run as a whole. Where the status is
+  /// not ok, completed() is empty, rows may be written in part, and the next step starts its texts from their
+  /// first token. Raises ErrorCode::budget when no cache can be made. Requires !empty().
   [[nodiscard]] model::StepStatus step(std::size_t max_tokens = std::numeric_limits<std::size_t>::max()) {
     completed_.clear();
     last_tokens_ = 0;

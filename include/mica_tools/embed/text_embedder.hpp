@@ -44,9 +44,11 @@ struct TextEmbedderOptions {
   for (kv::ElementChoice* const element : {&open.choice.cache_type_k, &open.choice.cache_type_v})
     if (config.encodes && *element == kv::ElementChoice())
       *element = open.choice.fast8 ? kv::Element::q8_0 : kv::Element::f32;
-  // The texts of a step have no more tiles than its tokens fill. A decoder may have read a part of one before.
+  // The texts of a step have no more tiles than its tokens fill. A decoder may have read a part of one
+  // before.
   const std::size_t step = round_up<std::size_t>(open.chunk, format::tile_tokens);
-  open.sequences = {texts, step, config.encodes ? step : step + round_up<std::size_t>(longest, format::tile_tokens)};
+  open.sequences = {texts, step,
+                    config.encodes ? step : step + round_up<std::size_t>(longest, format::tile_tokens)};
   return open;
 }
 

@@ -122,8 +122,8 @@ void feed_forward_of_tokens(const FeedForward<List>& f, const kernel::Input& x, 
   const auto values = own(x.values);
   const auto gate = own(f.gate_out), up = own(f.up_out);
   const kernel::QuantizedRows hidden = kernel::rows_of(f.hidden_codes, tokens.begin, n);
-  const kernel::QuantizedRows codes{hidden.codes, hidden.scales, hidden.sums,
-                                    n,            x.codes.cols,  kernel::fast8_from_of_parts(x.codes)};
+  const kernel::QuantizedRows codes{
+      hidden.codes, hidden.scales, hidden.sums, n, x.codes.cols, kernel::fast8_from_of_parts(x.codes)};
   quantize_and_project_tokens<K>(values, CodesMade{codes, quantized, f.two_codes},
                                  GatedProducts<List>(f.weights, gate, up).all(), {0, n});
   const bool quantized_hidden = wants_codes(f.hidden_codes, f.weights.down);

@@ -2,8 +2,8 @@
 //
 // Per target: attention over keys and values of signed bytes where queries and weights have one byte too
 // (AttentionArgs::fast8), by dots of four bytes. Keys lie as [four dimensions][16 tokens][4], values as [four
-// tokens][dimension][4]; the integers of a row are broadcast, so that no sum crosses lanes. Other targets, and
-// heads that fill no vector, take the kernels for integers of 16 bits, which find the same sums.
+// tokens][dimension][4]; the integers of a row are broadcast, so that no sum crosses lanes. Other targets,
+// and heads that fill no vector, take the kernels for integers of 16 bits, which find the same sums.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_BYTES_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_BYTES_INL_HPP
@@ -33,16 +33,37 @@ struct ByteRow {
   std::int32_t start;  // of a query's sums: keys are multiplied as code + 128
 };
 
-inline void query_bytes(const AttentionArgs& a, std::size_t row, ByteRow& out) {
-  IntegerRow integers;
-  quantize_row(a.q[row].data(), a.head_dim, fast8_query_top, integers);
-  std::int32_t sum = 0;
-  for (std::size_t i = 0; i < a.head_dim; ++i) {
-    sum += integers.code[i];
-    out.code[i] = static_cast<std::uint8_t>(integers.code[i]);
+/// What makes integers of `n` numbers, whose largest becomes `top`; their scale.
+struct ByteScale {
+  float scale, inverse;  // inverse 0: all integers are 0
+
+  HWY_INLINE ByteScale(VI largest, float top) {
+    const std::int32_t bits = hn::ReduceMax(DI(), largest);
+    const float amax = std::bit_cast<float>(bits);
+    const bool finite = bits < 0x7F800000, zero = !finite || amax < 1e-30f;
+    scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / top;
+    inverse = zero ? 0.0f : top / amax;
   }
-  out.scale = integers.scale;
-  out.start = -128 * sum;
+  HWY_INLINE VI integers(VF x) const {
+    return inverse == 0 ? hn::Zero(DI()) : hn::NearestInt(hn::Mul(x, hn::Set(DF(), inverse)));
+  }
+};
+
+inline void query_bytes(const AttentionArgs& a, std::size_t row, ByteRow& out) {
+  const float* const q = a.q[row].data();
+  VI largest = hn::Zero(DI());
+  for (std::size_t i = 0; i < a.head_dim; i += lanes)
+    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(q + i))));
+  const ByteScale how(largest, fast8_query_top);
+  const hn::Rebind<std::int8_t, DF> d8;
+  VI sum = hn::Zero(DI());
+  for (std::size_t i = 0; i < a.head_dim; i += lanes) {
+    const VI code = how.integers(load(q + i));
+    sum = hn::Add(sum, code);
+    hn::StoreU(hn::DemoteTo(d8, code), d8, reinterpret_cast<std::int8_t*>(out.code) + i);
+  }
+  out.scale = how.scale;
+  out.start = -128 * hn::ReduceSum(DI(), sum);
 }
 
 /// Some rows with some tiles.
@@ -107,14 +128,12 @@ HWY_NOINLINE void byte_scores_of_rows(const AttentionArgs& a, const std::size_t*
   for (; t < seen.count; ++t) byte_scores<rows, 1>(a, row, q, seen.tile + t);
 }
 
-/// What a row multiplies the codes of each token of the seen tiles by; 0 where it sees none.
+/// What a row multiplies the codes of each token of the chunk by; 0 where it sees none.
 inline void byte_weights(const AttentionArgs& a, std::size_t row, const ValueScales& scale, ByteRow& out) {
   const DF d;
   const Visible& seen = a.visible[row];
   alignas(64) float weight[chunk_tokens];
   const std::size_t first = first_tile(seen) * 16, last = last_tile(seen) * 16;
-  std::fill_n(weight, first, 0.0f);
-  std::fill_n(weight + last, chunk_tokens - last, 0.0f);
   VI largest = hn::Zero(DI());
   for (std::size_t j = first; j < last; j += lanes) {
     const Slots slots = slots_in(seen, j / 16);
@@ -123,16 +142,13 @@ inline void byte_weights(const AttentionArgs& a, std::size_t row, const ValueSca
     hn::Store(w, d, weight + j);
     largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(w)));
   }
-  const std::int32_t bits = hn::ReduceMax(DI(), largest);
-  const float amax = std::bit_cast<float>(bits);
-  const bool finite = bits < 0x7F800000, zero = !finite || amax < 1e-30f;
-  out.scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / fast8_weight_top;
-  const VF inverse = hn::Set(d, zero ? 0.0f : fast8_weight_top / amax);
+  const ByteScale how(largest, fast8_weight_top);
   const hn::Rebind<std::uint8_t, DF> d8;
-  for (std::size_t j = 0; j < chunk_tokens; j += lanes) {
-    const VI code = zero ? hn::Zero(DI()) : hn::NearestInt(hn::Mul(hn::Load(d, weight + j), inverse));
-    hn::StoreU(hn::DemoteTo(d8, code), d8, out.code + j);
-  }
+  std::fill_n(out.code, first, std::uint8_t{0});
+  for (std::size_t j = first; j < last; j += lanes)
+    hn::StoreU(hn::DemoteTo(d8, how.integers(hn::Load(d, weight + j))), d8, out.code + j);
+  std::fill_n(out.code + last, chunk_tokens - last, std::uint8_t{0});
+  out.scale = how.scale;
 }
 
 /// Numbers [first, first + vectors * lanes) of the outputs.

@@ -225,8 +225,7 @@ inline Half encode_head(const float* x, std::size_t n, std::int8_t* code) {
   const DF d;
   VI largest = hn::Zero(DI());
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
+  for (; i + lanes <= n; i += lanes) largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
   std::int32_t bits = hn::ReduceMax(DI(), largest);
   for (; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
   const Half scale = to_half(bits < 0x7F800000 ? std::bit_cast<float>(bits) / 127.0f
@@ -270,7 +269,8 @@ inline void store_bytes(const StoreArgs& a) {
   std::int8_t code[4][max_head_dim];
   for (std::size_t i = 0; i < n;) {
     const std::size_t slot = a.slot + i, together = a.values && slot % 4 == 0 && i + 4 <= n ? 4 : 1;
-    for (std::size_t k = 0; k < together; ++k) scales[slot + k] = encode_head(a.x[i + k].data(), dims, code[k]);
+    for (std::size_t k = 0; k < together; ++k)
+      scales[slot + k] = encode_head(a.x[i + k].data(), dims, code[k]);
     if (together == 4) {
       store_four_values(code, padded, codes + slot * padded);
     } else if (a.values) {
