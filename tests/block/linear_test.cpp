@@ -139,6 +139,32 @@ TEST_CASE("second codes make errors beside outliers small, in blocks of tokens o
   }
 }
 
+TEST_CASE("products of floats beside others have no second codes") {
+  constexpr std::size_t k = 32, rows = 4;
+  for (const std::size_t n : std::initializer_list<std::size_t>{1, 40}) {
+    std::vector<float> values(n * k, 1), weights(rows * k, 0.5f);
+    for (std::size_t row = 0; row < n; ++row) values[row * k] = 1000.4f;
+    std::vector<format::Q8_0::Block> blocks(rows);
+    for (std::size_t b = 0; b < rows; ++b) format::Q8_0::encode(&weights[b * k], blocks[b]);
+    const tensor::AnyMatrix<List> encoded(format::Q8_0::id, reinterpret_cast<const std::byte*>(blocks.data()),
+                                          rows, k);
+    std::vector<std::int8_t> codes(n * k);
+    std::vector<float> scales(n), floats(n * rows), integers(n * rows);
+    std::vector<std::int16_t> sums(n * 2);
+    exec::Inline one;
+    const std::array products{Product<List>{matrix(weights, rows, k), {floats.data(), n, rows}},
+                              Product<List>{encoded, {integers.data(), n, rows}}};
+    block::quantize_and_project<kernel::Scalar>(
+        one, {values.data(), n, k},
+        block::CodesMade{{codes.data(), scales.data(), sums.data(), n, k, 0}, true, true},
+        std::span<const Product<List>>(products));
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+      CHECK(floats[i] == doctest::Approx(515.7).epsilon(1e-5));
+      CHECK(integers[i] == doctest::Approx(515.7).epsilon(1e-3));
+    }
+  }
+}
+
 TEST_CASE("a bias is added once to every row, whether a product replaces or adds") {
   constexpr std::size_t k = 5, n = 3, rows = 67;
   const auto x = numbers(n * k, 1), w = numbers(rows * k, 2), bias = numbers(rows, 3);

@@ -64,7 +64,7 @@ TEST_CASE("a file of every encoder that can be synthesised embeds, to the length
   }
 }
 
-TEST_CASE("by fast8 a text of any length has the same bits alone and beside others") {
+TEST_CASE("a text of any length has the same bits alone and beside others, by fast8 too") {
   exec::Inline executor;
   const SmallFile file("bert", quantize::Recipe::Q8_0);
   Model exact(file.document, executor, {.n_ctx = 64, .chunk = 64, .log = {}});
@@ -75,12 +75,16 @@ TEST_CASE("by fast8 a text of any length has the same bits alone and beside othe
   const std::span<const TokenId> all(ids);
   const std::span<const TokenId> texts[] = {all.first(3), all, all.subspan(5, 1)};
   std::vector<float> together(3 * rounded.width()), alone(rounded.width()), other(rounded.width());
+  std::vector<float> plain_together(together.size());
   REQUIRE(rounded.embed(texts, {together.data(), 3, rounded.width()}) == model::StepStatus::ok);
+  REQUIRE(plain.embed(texts, {plain_together.data(), 3, plain.width()}) == model::StepStatus::ok);
   for (std::size_t i = 0; i < 3; ++i) {
     REQUIRE(rounded.embed(texts[i], alone) == model::StepStatus::ok);
     REQUIRE(plain.embed(texts[i], other) == model::StepStatus::ok);
     CHECK(std::equal(alone.begin(), alone.end(),
                      together.begin() + static_cast<std::ptrdiff_t>(i * alone.size())));
+    CHECK(std::equal(other.begin(), other.end(),
+                     plain_together.begin() + static_cast<std::ptrdiff_t>(i * other.size())));
     CHECK(alone != other);
     double cosine = 0;
     for (std::size_t k = 0; k < alone.size(); ++k) cosine += double{alone[k]} * other[k];
@@ -119,6 +123,22 @@ TEST_CASE("a step of a text encoder has many texts, however short its context is
     batch.add(i, ids, {}, std::span(rows).subspan(i * model.pooled_width(), model.pooled_width()));
   REQUIRE(batch.step() == model::StepStatus::ok);
   CHECK(batch.completed().size() == 4);
+}
+
+TEST_CASE("a step has no more tiles of keys and values than its tokens fill") {
+  exec::Inline executor;
+  const SmallFile file("bert", quantize::Recipe::F32);
+  Model model(file.document, executor, {.n_ctx = 32, .chunk = 64, .log = {}});
+  EmbedBatch<Model> batch(model, 8);
+  const std::vector<TokenId> ids(17, 5);
+  std::vector<float> rows(5 * model.pooled_width());
+  for (std::size_t i = 0; i < 5; ++i)
+    batch.add(i, ids, {}, std::span(rows).subspan(i * model.pooled_width(), model.pooled_width()));
+  for (const std::size_t completed : {2U, 2U, 1U}) {  // a text has two tiles of 16 tokens, and a step four
+    REQUIRE(batch.step() == model::StepStatus::ok);
+    CHECK(batch.completed().size() == completed);
+  }
+  CHECK(batch.empty());
 }
 
 }  // namespace mica::test::synthetic_encoder_test

@@ -134,6 +134,14 @@ void project(E& executor, const kernel::Input& x, const std::array<Product<List>
   project<K>(executor, x, std::span<const Product<List>>(products));
 }
 
+/// Whether products with a matrix need int8 activations: those with integer weights.
+template <class List>
+[[nodiscard]] bool needs_codes(const tensor::AnyMatrix<List>& w) noexcept {
+  bool integer = false;
+  if (!w.empty())
+    w.visit([&](auto m) { integer = decltype(m)::Format::arithmetic == format::Arithmetic::integer; });
+  return integer;
+}
 /// How products get the codes of their input.
 struct CodesMade {
   kernel::QuantizedRows place;  // (n, k), for the codes
@@ -147,23 +155,34 @@ struct CodesMade {
   [[nodiscard]] kernel::QuantizedRows codes() const noexcept { return kernel::codes_if(quantized, place); }
 };
 
-/// The product with second codes, which is added.
+/// The products with second codes, which are added: of those that read codes, at most 8.
 template <class List>
-[[nodiscard]] Product<List> added(Product<List> product) noexcept {
-  product.add = true;
-  product.bias = nullptr;
-  return product;
-}
+class SecondProducts {
+ public:
+  explicit SecondProducts(std::span<const Product<List>> products) noexcept {
+    for (Product<List> product : products) {
+      if (product.in_floats || !needs_codes(product.w)) continue;
+      product.add = true;
+      product.bias = nullptr;
+      product_[count_++] = product;
+    }
+  }
+  [[nodiscard]] std::span<const Product<List>> all() const noexcept {
+    return std::span(product_).first(count_);
+  }
+
+ private:
+  std::array<Product<List>, 8> product_;
+  std::size_t count_ = 0;
+};
 
 /// Adds the products with second codes, which take the place of the codes of x.
 template <Kernels K, Executor E, class List>
 void project_second(E& executor, const kernel::Input& x, std::span<const Product<List>> products) noexcept {
-  std::array<Product<List>, 8> second;
-  std::transform(products.begin(), products.end(), second.begin(), added<List>);
   executor.run(x.values.rows(), [&](std::size_t row, std::size_t) noexcept {
     kernel::make_second_codes(x.values[row], x.codes, row);
   });
-  project<K>(executor, x, std::span<const Product<List>>(second).first(products.size()));
+  project<K>(executor, x, SecondProducts<List>(products).all());
 }
 
 /// All rows of products for some tokens of x and y, whose codes are made first.
@@ -177,10 +196,7 @@ void quantize_and_project_tokens(MatrixView<const float> x, const CodesMade& how
   if (!how.second()) return;
   for (std::size_t row = tokens.begin; row < tokens.end; ++row)
     kernel::make_second_codes(x[row], how.place, row);
-  for (const Product<List>& product : products) {
-    const Product<List> second = added(product);
-    project_tokens<K>(in, std::span(&second, 1), tokens);
-  }
+  project_tokens<K>(in, SecondProducts<List>(products).all(), tokens);
 }
 
 /// Computes products that share the input x (n, k), whose codes are made first; at most 8 of them.
@@ -197,14 +213,7 @@ void quantize_and_project(E& executor, MatrixView<const float> x, const CodesMad
   if (how.second()) project_second<K>(executor, {x, how.place}, products);
 }
 
-/// Whether products with any of the matrices need int8 activations: those with integer weights.
-template <class List>
-[[nodiscard]] bool needs_codes(const tensor::AnyMatrix<List>& w) noexcept {
-  bool integer = false;
-  if (!w.empty())
-    w.visit([&](auto m) { integer = decltype(m)::Format::arithmetic == format::Arithmetic::integer; });
-  return integer;
-}
+/// The same of several.
 template <class... Matrices>
 requires(sizeof...(Matrices) > 1) [[nodiscard]] bool needs_codes(const Matrices&... w) noexcept {
   return (needs_codes(w) || ...);
