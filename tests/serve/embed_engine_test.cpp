@@ -143,6 +143,37 @@ TEST_CASE(
   CHECK(server.ledger->peak() <= server.ledger->limit());
 }
 
+TEST_CASE("the keys and values of texts of any length stay within the plan, and steps of some fill it") {
+  const EncoderFile file;
+  constexpr std::size_t longest = 128, chunk = 256, texts = 8;
+  for (const bool fast8 : {false, true}) {
+    CAPTURE(fast8);
+    OpenOptions open{.n_ctx = longest, .chunk = chunk, .threads = 1};
+    open.choice.fast8 = fast8;
+    Model model = open_embedder(file.path, open, texts);
+    open = embedding_options(std::move(open), model.config(), texts);
+    plan::Question question;
+    question.model = {.n_ctx = open.n_ctx, .chunk = open.chunk, .log = {}};
+    question.choice = open.choice;
+    question.sequences = open.sequences;
+    question.threads = 1;
+    const std::uint64_t planned = plan::make_plan(model.document(), question).accounts[budget::Account::kv];
+    TextEmbedder embedder(model, {.rows = {.texts = texts}});
+    std::mt19937 random(5);
+    std::uint64_t peak = 0;
+    for (int round = 0; round < 30; ++round) {
+      std::vector<std::vector<TokenId>> all(20);
+      for (std::vector<TokenId>& text : all) {
+        text.assign(round == 0 ? longest : 1 + random() % (round % 2 == 0 ? 20 : longest), 7);
+      }
+      static_cast<void>(embedder.embed_tokens(all));
+      peak = model.ledger().peak(budget::Account::kv);
+      CHECK(peak <= planned);
+    }
+    CHECK(peak == planned);
+  }
+}
+
 TEST_CASE("a text's end has its tokens, and its memory is free again") {
   const EncoderFile encoder;
   Running server({encoder.path}, plenty, {}, 128);
