@@ -69,7 +69,7 @@ TEST_CASE("norm and the gated block are what their formulas say") {
   }
 }
 
-TEST_CASE("blocks of tokens have the bits of all tokens together, and share the place of codes") {
+TEST_CASE("blocks of tokens give the bits of one call, with all codes in one memory") {
   constexpr std::size_t n = 72, width = 64, ff = 96;
   using Integers = TypeList<format::Q8_0>;
   auto x = random(n * width, 1);
@@ -104,7 +104,7 @@ TEST_CASE("blocks of tokens have the bits of all tokens together, and share the 
       f.weights.down_bias = down_bias.data();
       f.gate_out = {gated.data(), n, ff};
       f.hidden_codes = place(ff);
-      f.two_codes = has_up;
+      f.second_codes = has_up;
       if (has_up) {
         f.weights.up = matrix(up, ff, width);
         f.weights.up_bias = up_bias.data();
@@ -122,7 +122,8 @@ TEST_CASE("blocks of tokens have the bits of all tokens together, and share the 
   }
   block::GatedWeights<Integers> narrow;
   narrow.gate = matrix(down, width, ff);
-  CHECK(block::feed_forward_blocks(narrow, n, 1) == 0);  // the codes of x would not fit beside the others
+  CHECK(block::feed_forward_blocks(narrow, n, 1) ==
+        0);  // the codes of x would not fit into the memory of the hidden ones
 }
 
 TEST_CASE("of a sparse gate only what lies far above the mean stays, less the cut") {

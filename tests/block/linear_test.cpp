@@ -112,9 +112,9 @@ TEST_CASE("second codes make errors beside outliers small, in blocks of tokens o
     std::vector<std::int16_t> sums(n * k / 16);
     exec::Team team(2);
     exec::Inline one;
-    /// The largest difference to the product in floats. from: of activations that share scales of 256.
+    /// The largest difference to the product in floats. from: fast8_from; 1: 256 activations share a scale.
     const auto run = [&](auto& executor, bool twice, std::size_t from, std::vector<float>& y) {
-      const block::CodesMade how{{codes.data(), scales.data(), sums.data(), n, k, from}, true, twice};
+      const block::InputCodes how{{codes.data(), scales.data(), sums.data(), n, k, from}, true, twice};
       const std::array product{Product<List>{w, {y.data(), n, rows}, false, bias.data()}};
       block::quantize_and_project<kernel::Scalar>(executor, {values.data(), n, k}, how,
                                                   std::span<const Product<List>>(product));
@@ -156,7 +156,7 @@ TEST_CASE("products of floats beside others have no second codes") {
                               Product<List>{encoded, {integers.data(), n, rows}}};
     block::quantize_and_project<kernel::Scalar>(
         one, {values.data(), n, k},
-        block::CodesMade{{codes.data(), scales.data(), sums.data(), n, k, 0}, true, true},
+        block::InputCodes{{codes.data(), scales.data(), sums.data(), n, k, 0}, true, true},
         std::span<const Product<List>>(products));
     for (std::size_t i = 0; i < floats.size(); ++i) {
       CHECK(floats[i] == doctest::Approx(515.7).epsilon(1e-5));

@@ -42,7 +42,7 @@ std::vector<float> random(std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("a group with one far larger number has second codes, and both together are near") {
+TEST_CASE("a group with one far larger number has second codes, and the sum of both is near the values") {
   auto x = random(96);
   x[40] = -50;
   Row row(x);
@@ -66,7 +66,7 @@ TEST_CASE("a group with one far larger number has second codes, and both togethe
   }
 }
 
-TEST_CASE("groups of zeros and of what is no number stay so") {
+TEST_CASE("a group of zeros keeps the scale 0, and a group with an infinity a NaN") {
   std::vector<float> x(64);
   x[33] = std::numeric_limits<float>::infinity();
   Row row(x);
@@ -75,7 +75,7 @@ TEST_CASE("groups of zeros and of what is no number stay so") {
   CHECK(std::isnan(row.scales[1]));
 }
 
-TEST_CASE("a group has second codes where the others have less than a quarter of the largest one's energy") {
+TEST_CASE("a group has second codes where the squares of the others are less than a quarter of the largest one") {
   std::vector<float> x(32);
   x[0] = 127;
   x[1] = 63.2f;  // 63^2 < 127^2 / 4 < 64^2

@@ -52,11 +52,11 @@ namespace mica::arch {
     layer = {};
     auto& heads = layer.add<block::Attention>(attention);
     heads.pre_norm = false;
-    heads.two_codes = true;
+    heads.second_codes = true;
     layer.add<block::ResidualNorm>({.norm = "attn_output_norm"});
     auto& network = layer.add<block::DenseFeedForward>(feed_forward);
     network.pre_norm = false;
-    network.two_codes = true;
+    network.second_codes = true;
     layer.add<block::ResidualNorm>({.norm = "layer_output_norm"});
   }
   read_pooling(keys, config, Pooling::first);

@@ -95,7 +95,7 @@ struct Attention : Divided {
     project_heads(step, c, t, b);
     if (c.kv_heads != 0) attend(step, c, t, b);  // a rank may have none
     if (c.divided.all == 0) {
-      step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias), c.two_codes);
+      step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias), c.second_codes);
       return true;
     }
     const DividedRows rows{b.attended, c.group() * c.head_dim, b.gathered};
@@ -169,7 +169,7 @@ struct Attention : Divided {
       project<Kernels>(step.executor(), x, all);
     else
       quantize_and_project<Kernels>(step.executor(), x.values,
-                                    CodesMade{step.codes(step.width()), codes, c.two_codes}, all);
+                                    InputCodes{step.codes(step.width()), codes, c.second_codes}, all);
     if (!c.stores_kv() || !c.v_from_k) return;
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
       std::copy(b.keys[row].begin(), b.keys[row].end(), b.values[row].begin());

@@ -57,9 +57,9 @@ struct AttentionConfig {
   std::size_t position_offset = 1;
   std::size_t position_step = 1;
   bool pre_norm = true;  // the input is normed
-  /// Exact products read second codes of their inputs too (kernel/second_codes.hpp). Without pre_norm; ranks
-  /// have such a layer whole.
-  bool two_codes = false;
+  /// Exact products also read second codes of their inputs (kernel/second_codes.hpp). Not with pre_norm.
+  /// Ranks do not divide such a layer.
+  bool second_codes = false;
   bool post_norm = false;  // the output is normed before it is added
   /// ALiBi (Press et al., arXiv 2108.12409): scores lose slope(head) for each token of distance; 0: none.
   float alibi_max = 0;  // the exponent of the slopes, 8 in the paper
@@ -89,10 +89,10 @@ struct AttentionConfig {
   [[nodiscard]] std::size_t all_q_width() const noexcept { return kv_part().all * group() * head_dim; }
 
   /// What one rank has of the layer: whole KV heads with their query heads. Slopes of ALiBi are those of all
-  /// heads, so that such a layer stays whole, as one with two codes does.
+  /// heads, so that such a layer stays whole, as one with second codes does.
   [[nodiscard]] AttentionConfig own(const ranks::Division& ranks) const noexcept {
     AttentionConfig c = *this;
-    if (ranks.size() == 1 || alibi_max != 0 || two_codes) return c;
+    if (ranks.size() == 1 || alibi_max != 0 || second_codes) return c;
     c.group_size = group();
     c.divided = ranks.own(kv_heads);
     c.kv_heads = c.divided.count;

@@ -64,7 +64,7 @@ template <class Step>
           step.codes(b.gate.cols())};
 }
 
-/// y (+)= f(x), of which t are the tensors. divided: where ranks divide it, the hidden numbers of this one.
+/// y (+)= f(x). t: the tensors of f. divided: where ranks divide it, the hidden numbers of this one.
 /// False: a rank is gone.
 template <class Step>
 [[nodiscard]] bool run_network(Step& step, const FeedForward<typename Step::Formats>& f,
@@ -103,7 +103,8 @@ struct DenseFeedForward : Stateless, Divided {
     bool bias = false;       // numbers are added to the outputs of all products
     bool down_bias = false;  // to that of the last one alone
     bool pre_norm = true;    // the input is normed
-    bool two_codes = false;  // exact products read second codes of it too (kernel/second_codes.hpp)
+    bool second_codes =
+        false;               // exact products also read second codes of the input (kernel/second_codes.hpp)
     bool post_norm = false;  // the output is normed before it is added
     std::string_view norm = "ffn_norm";  // name of the norm before it: some files give it another block's
     ranks::Part divided = {};  // where ranks divide the layer: the numbers of this one; all == 0: it is whole
@@ -146,7 +147,7 @@ struct DenseFeedForward : Stateless, Divided {
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     const Branch branch = step.branch(t.post_norm);
     auto f = network(step, t.gated, c.gate, c.sparsity, b);
-    f.two_codes = c.two_codes;
+    f.second_codes = c.second_codes;
     const std::size_t blocks =
         c.divided.all != 0 ? 0 : feed_forward_blocks(f.weights, step.rows(), step.executor().workers());
     const bool codes = step.wants_codes(f.weights.gate, f.weights.up), now = codes && blocks == 0;

@@ -38,10 +38,10 @@ static_assert(rows_of_task(512, 2048, 3) == 64 && rows_of_task(1, 16384, 1) == 6
 /// Matrices of up to this many weights together stay in a cache that all cores share.
 inline constexpr std::size_t shared_matrix = std::size_t{4} << 20;
 
-/// The number of blocks of tokens, each a task, where n tokens divide the products with matrices of `numbers`
-/// weights together; 0: rows of the matrices divide them. Small matrices are read by every worker, for 32 to
-/// 128 tokens at a time, whose activations stay in the core's own cache. Large ones are read once, so that
-/// each worker has some rows for all tokens.
+/// The number of tasks, each with a block of the n tokens and all rows, if products with matrices of
+/// `numbers` weights together are divided by tokens; 0: they are divided by rows. Small matrices are read by
+/// every worker, for 32 to 128 tokens at a time, whose activations stay in the core's own cache. Large ones
+/// are read once, so that each worker has some rows for all tokens.
 [[nodiscard]] constexpr std::size_t token_blocks(std::size_t n, std::size_t numbers,
                                                  std::size_t workers) noexcept {
   if (numbers > shared_matrix || n < 32 * workers) return 0;
@@ -142,20 +142,26 @@ template <class List>
     w.visit([&](auto m) { integer = decltype(m)::Format::arithmetic == format::Arithmetic::integer; });
   return integer;
 }
-/// How products get the codes of their input.
-struct CodesMade {
+/// The same of any of several matrices.
+template <class... Matrices>
+requires(sizeof...(Matrices) > 1) [[nodiscard]] bool needs_codes(const Matrices&... w) noexcept {
+  return (needs_codes(w) || ...);
+}
+
+/// The memory for the codes of an input, and which codes are made.
+struct InputCodes {
   kernel::QuantizedRows place;  // (n, k), for the codes
   bool quantized = false;       // they are made
-  bool twice = false;           // products that do not round read second codes too (kernel/second_codes.hpp)
+  bool second_codes = false;    // exact products read second codes too (kernel/second_codes.hpp)
 
-  /// Whether a product is followed by one with second codes.
-  [[nodiscard]] bool second() const noexcept {
-    return twice && quantized && kernel::scale_group(place) == kernel::activation_group;
+  /// Whether products with second codes follow.
+  [[nodiscard]] bool makes_second() const noexcept {
+    return second_codes && quantized && kernel::scale_group(place) == kernel::activation_group;
   }
   [[nodiscard]] kernel::QuantizedRows codes() const noexcept { return kernel::codes_if(quantized, place); }
 };
 
-/// The products with second codes, which are added: of those that read codes, at most 8.
+/// The products that read codes once more, to be added with second codes. At most 8.
 template <class List>
 class SecondProducts {
  public:
@@ -187,13 +193,13 @@ void project_second(E& executor, const kernel::Input& x, std::span<const Product
 
 /// All rows of products for some tokens of x and y, whose codes are made first.
 template <Kernels K, class List>
-void quantize_and_project_tokens(MatrixView<const float> x, const CodesMade& how,
+void quantize_and_project_tokens(MatrixView<const float> x, const InputCodes& how,
                                  std::span<const Product<List>> products,
                                  const exec::Range& tokens) noexcept {
   const kernel::Input in{x, how.codes()};
   if (how.quantized) K::quantize(kernel::QuantizeArgs{x, how.place, tokens.begin, tokens.end});
   project_tokens<K>(in, products, tokens);
-  if (!how.second()) return;
+  if (!how.makes_second()) return;
   for (std::size_t row = tokens.begin; row < tokens.end; ++row)
     kernel::make_second_codes(x[row], how.place, row);
   project_tokens<K>(in, SecondProducts<List>(products).all(), tokens);
@@ -201,7 +207,7 @@ void quantize_and_project_tokens(MatrixView<const float> x, const CodesMade& how
 
 /// Computes products that share the input x (n, k), whose codes are made first; at most 8 of them.
 template <Kernels K, Executor E, class List>
-void quantize_and_project(E& executor, MatrixView<const float> x, const CodesMade& how,
+void quantize_and_project(E& executor, MatrixView<const float> x, const InputCodes& how,
                           std::span<const Product<List>> products) noexcept {
   const std::size_t n = x.rows();
   if (const std::size_t blocks = token_blocks(n, weights_of(products), executor.workers()); blocks != 0) {
@@ -210,13 +216,7 @@ void quantize_and_project(E& executor, MatrixView<const float> x, const CodesMad
     });
   }
   project<K>(executor, quantize<K>(executor, x, how.place, how.quantized), products);
-  if (how.second()) project_second<K>(executor, {x, how.place}, products);
-}
-
-/// The same of several.
-template <class... Matrices>
-requires(sizeof...(Matrices) > 1) [[nodiscard]] bool needs_codes(const Matrices&... w) noexcept {
-  return (needs_codes(w) || ...);
+  if (how.makes_second()) project_second<K>(executor, {x, how.place}, products);
 }
 
 /// Whether products of activations like x with any of the matrices read codes: those that need them, and

@@ -63,15 +63,17 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
   }
   template <class Part>
   static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
-    constexpr std::size_t step = Part::place(0, 1, 4) - Part::place(0, 0, 4);  // from one of four to the next
+    constexpr std::size_t step =
+        Part::place(0, 1, 4) - Part::place(0, 0, 4);  // from one number of a group of four to the next
     const Half d = scale_of(head_dim, head);
     const float scale = to_float(d), inverse = scale > 0 ? 1.0f / scale : 0.0f;
     auto* const codes = reinterpret_cast<std::int8_t*>(tile);
-    for (std::size_t first = 0; first < padded(head_dim); first += run) {
-      const Run number = numbers(head, first, inverse > 0 ? head_dim : 0);  // where there is no scale, zeros
-      std::int8_t code[run];
-      for (std::size_t i = 0; i < run; ++i) code[i] = code_of(number.at[i], inverse);
-      for (std::size_t i = 0; i < std::min(run, padded(head_dim) - first); i += 4) {
+    for (std::size_t first = 0; first < padded(head_dim); first += stretch) {
+      const Stretch number =
+          numbers(head, first, inverse > 0 ? head_dim : 0);  // where there is no scale, zeros
+      std::int8_t code[stretch];
+      for (std::size_t i = 0; i < stretch; ++i) code[i] = code_of(number.at[i], inverse);
+      for (std::size_t i = 0; i < std::min(stretch, padded(head_dim) - first); i += 4) {
         std::int8_t* const to = codes + Part::place(slot, first + i, padded(head_dim));
         for (std::size_t k = 0; k < 4; ++k) to[k * step] = code[i + k];
       }
@@ -97,18 +99,18 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
   }
 
  private:
-  /// Numbers of a head that are encoded together: loops of a constant length, which compilers vectorise.
-  static constexpr std::size_t run = 32;
-  struct Run {
-    float at[run];
+  /// Numbers of a head that are encoded together, so that compilers vectorise the loops.
+  static constexpr std::size_t stretch = 32;
+  struct Stretch {
+    float at[stretch];
   };
   /// Those from `first` on, with zeros behind the last one.
-  static Run numbers(const float* head, std::size_t first, std::size_t head_dim) noexcept {
-    Run out;
-    if (first + run <= head_dim) {
-      std::copy_n(head + first, run, out.at);
+  static Stretch numbers(const float* head, std::size_t first, std::size_t head_dim) noexcept {
+    Stretch out;
+    if (first + stretch <= head_dim) {
+      std::copy_n(head + first, stretch, out.at);
     } else {
-      std::fill_n(out.at, run, 0.0f);
+      std::fill_n(out.at, stretch, 0.0f);
       std::copy_n(head + first, head_dim - std::min(head_dim, first), out.at);
     }
     return out;
@@ -116,16 +118,16 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
   /// The scale of a head vector, rounded to what a tile can hold; NaN when a number is not finite, so that it
   /// cannot hide behind small integers.
   static Half scale_of(std::size_t head_dim, const float* head) noexcept {
-    std::int32_t bits = 0;  // of the largest number: those of positive floats are in their order
-    for (std::size_t first = 0; first < head_dim; first += run) {
-      const Run number = numbers(head, first, head_dim);
+    std::int32_t bits = 0;  // of the largest |x|: bits of floats that are not negative sort as the floats do
+    for (std::size_t first = 0; first < head_dim; first += stretch) {
+      const Stretch number = numbers(head, first, head_dim);
       for (const float x : number.at) bits = std::max(bits, std::bit_cast<std::int32_t>(x) & 0x7FFF'FFFF);
     }
     return to_half(bits < 0x7F80'0000 ? std::bit_cast<float>(bits) / 127.0f
                                       : std::numeric_limits<float>::quiet_NaN());
   }
-  /// To the nearest even integer. The clamp catches codes of a scale that was rounded down. Below 2^22 the
-  /// sum has the integer in its lowest bits.
+  /// To the nearest integer, ties to even. The clamp catches codes of a scale that was rounded down. Below
+  /// 2^22 the sum has the integer in its lowest bits.
   static std::int8_t code_of(float value, float inverse) noexcept {
     const std::int32_t code = std::bit_cast<std::int32_t>(value * inverse + 0x1.8p23f) - 0x4B40'0000;
     return static_cast<std::int8_t>(std::clamp(code, -127, 127));

@@ -11,7 +11,7 @@
 //                            qi = round to even(q * (16383 / max |q|))
 //                            s[j] = (float(exact sum of qi * code) * (qd * scale)) * key scale[j]
 //                            (all zero when max |q| < 1e-30; NaN when a q is not finite)
-//                            with fast8, 127 for 16383
+//                            fast8: 127 replaces 16383
 //            blocks:         with integer queries as for Q8_0, b being blocks of 32 dimensions:
 //                            c = 0;  c = fma(float(exact sum of qi * code in b), scale[b][j], c) for b in order
 //                            with minima, also for b in order:  c = fma(float(sum of qi in b), minimum[b][j], c)
@@ -26,8 +26,8 @@
 //   values   o[i] = 0, or with `adds` unchanged;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for
 //            visible j in order
 //            (p[j] * scale[b][j] for blocks and groups of KIVI, p[j] alone for real elements)
-//            Q8_0:           w[j] = p[j] * value scale[j] become integers as queries do, with 32639 for 16383,
-//                            with fast8 255:
+//            Q8_0:           w[j] = p[j] * value scale[j] become integers as queries do, 32639 replacing 16383
+//                            (fast8: 255):
 //                            o[i] = fma(float(exact sum of wi[j] * code over all visible j), wd, o[i])
 //            with minima, then:  o[i] += the sum of p[j] * minimum[b][j] in chain j % 16, then tree16
 //   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
@@ -35,10 +35,10 @@
 //            O[i] = fma(O[i], a, o[i] * b)
 //            and after the last chunk every O[i] is multiplied by 1 / L.
 //
-// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/detail/rotation.hpp),
-// and with `adds` at its beginning. A chunk some of whose tiles are in another element is two calls of scores
-// and two of values, the second with `adds`: each row sees in a call what is in its element. A row that sees
-// nothing keeps its o where `adds` is set.
+// Of a rotated element, scores takes the rotated query and values rotates o at its end
+// (format/detail/rotation.hpp), and with `adds` at its beginning. A chunk some of whose tiles are in another
+// element is two calls of scores and two of values, the second with `adds`: each row sees in a call what is
+// in its element. A row that sees nothing keeps its o where `adds` is set.
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
@@ -58,7 +58,7 @@ inline constexpr std::size_t max_head_dim = 512;
 /// The largest integers of a query and of a row of weights. Each is two signed bytes, upper and lower, with a
 /// step of 128 or 256, and sums of 512 products of the one or 256 of the other with bytes fit into 32 bits.
 inline constexpr float query_top = 16383, weight_top = 32639;
-/// With fast8: one byte, of a query signed, of weights, which are not negative, unsigned.
+/// With fast8 queries are int8. Weights are not negative, and are uint8.
 inline constexpr float fast8_query_top = 127, fast8_weight_top = 255;
 
 /// Tokens [first, last) of a chunk that a row sees; empty when first >= last.
@@ -84,13 +84,11 @@ struct AttentionArgs {
   float softcap = 0;                        // soft cap of visible scores, applied before the maximum; 0: none
   bool adds = false;                        // values are added to `out`
   const std::byte* const* ahead = nullptr;  // (chunk_tiles) a hint: those read next; may be null
-  bool fast8 = false;                       // integers of queries and weights have one byte, with Q8_0
+  bool fast8 = false;                       // over Q8_0: queries and weights are integers of one byte
 
   /// The largest integers of a query and of a row of weights, where keys and values are Q8_0.
-  [[nodiscard]] constexpr float query_reach() const noexcept { return fast8 ? fast8_query_top : query_top; }
-  [[nodiscard]] constexpr float weight_reach() const noexcept {
-    return fast8 ? fast8_weight_top : weight_top;
-  }
+  [[nodiscard]] constexpr float query_max() const noexcept { return fast8 ? fast8_query_top : query_top; }
+  [[nodiscard]] constexpr float weight_max() const noexcept { return fast8 ? fast8_weight_top : weight_top; }
 };
 
 /// Keys or values of tokens that follow each other in one tile, of one KV head.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Contract: second codes of activations. Where one number of a group is far larger than the others, a scale
-// that reaches it leaves few steps to them. Such a group has second codes, of what its codes leave out:
+// for it leaves few distinct codes to them. Such a group has second codes, those of the rounding error:
 //
 //   squares = the sum of code^2 of the 32 codes of a group
 //   rest    = x - scale * code                  each operation rounds
-//   second  = the codes of rest (kernel/quantize.hpp), where squares < 5 / 4 * 127^2: the energy of the other
-//             numbers is less than a quarter of that of the largest one; else codes and scale are 0
+//   second  = the codes of rest (kernel/quantize.hpp), where squares < 5 / 4 * 127^2: the squares of the other
+//             numbers are together less than a quarter of that of the largest one; else codes and scale are 0
 //
 // The product with the second codes is added to that with the first ones.
 #pragma once

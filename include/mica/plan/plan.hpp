@@ -101,7 +101,8 @@ template <class Model>
                                                                std::size_t tokens) {
   const Sequences& sequences = question.sequences;
   const std::size_t others = sequences.tokens == 0 ? tokens : std::min(sequences.tokens, tokens);
-  std::size_t left = sequences.together == 0 ? std::numeric_limits<std::size_t>::max() : sequences.together;
+  std::size_t left =
+      sequences.total_tokens == 0 ? std::numeric_limits<std::size_t>::max() : sequences.total_tokens;
   std::vector<typename Model::Cache> caches;
   for (std::size_t i = 0; i < std::max<std::size_t>(sequences.count, 1); ++i) {
     const std::size_t n = std::min(i == 0 ? tokens : others, left);

@@ -140,8 +140,8 @@ class EmbedBatch {
   /// The next step: texts on their way, then new ones while it has room for their tiles.
   void fill(std::size_t max_tokens) {
     const bool whole = model_->config().encodes;
-    const std::size_t most = std::min(std::max<std::size_t>(max_tokens, 1), model_->chunk());
-    std::size_t tokens = most, tiles = tiles_of(most);  // that are left
+    std::size_t tokens = std::min(std::max<std::size_t>(max_tokens, 1), model_->chunk());
+    std::size_t tiles = tiles_of(tokens);  // both: that are left
     const auto take = [&](Slot& slot) {
       const std::size_t rest = slot.text.tokens.size() - slot.done;
       slot.now = whole ? rest : std::min({rest, tokens, tiles * format::tile_tokens});

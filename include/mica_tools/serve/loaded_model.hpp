@@ -123,8 +123,9 @@ class LoadedModel final : public ServedModel {
 
   // Specific to LoadedModel
   static constexpr std::size_t texts_of_step = EmbedderOptions().texts;  // at most
-  /// Bytes of the caches of all texts in a step: each text has tiles of its own, together no more than the
-  /// tokens of a step fill, and where texts are divided those of one more text. Any thread.
+  /// Bytes of the caches of all texts in a step. Each text has tiles of its own, and all together have no
+  /// more than the tokens of a step fill; of decoders, which divide texts, and those of one longest text. Any
+  /// thread.
   [[nodiscard]] std::uint64_t cache_bytes(const TextLoad& load) const noexcept {
     if (load.texts == 0) return 0;
     const auto tiles_of = [](std::size_t tokens) { return ceil_div(tokens, format::tile_tokens); };

@@ -30,7 +30,7 @@ struct FeedForward {
   MatrixView<float> gate_out;          // (n, ff_width)
   MatrixView<float> up_out;            // (n, ff_width), or empty
   kernel::QuantizedRows hidden_codes;  // (n, ff_width)
-  bool two_codes = false;              // of the input: CodesMade::twice
+  bool second_codes = false;           // of the input (InputCodes)
 };
 
 /// Gaussian top-k (Gemma 3n): x = max(x - (mean + deviations * deviation), 0), statistics of the row in
@@ -78,7 +78,7 @@ void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Inpu
                      bool codes = true) noexcept {
   const GatedProducts<List> products(f.weights, f.gate_out, f.up_out);
   project<K>(executor, x, products.all());
-  if (CodesMade{x.codes, x.codes.rows != 0, f.two_codes}.second())
+  if (InputCodes{x.codes, x.codes.rows != 0, f.second_codes}.makes_second())
     project_second<K>(executor, x, products.all());
   const bool quantized = codes && wants_codes(f.hidden_codes, f.weights.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
@@ -103,7 +103,7 @@ void feed_forward(E& executor, const FeedForward<List>& f, const kernel::Input& 
 }
 
 /// The number of blocks of tokens by which feed_forward_of_tokens() divides n of them; 0: rows divide them.
-/// The codes of x need a place beside those of the hidden numbers.
+/// The codes of x use the memory of the hidden codes, so that the hidden width is at least that of x.
 template <class List>
 [[nodiscard]] std::size_t feed_forward_blocks(const GatedWeights<List>& w, std::size_t n,
                                               std::size_t workers) noexcept {
@@ -112,8 +112,8 @@ template <class List>
 }
 
 /// y (+)= FFN(x) for tokens [tokens.begin, tokens.end), whose numbers stay in the core's cache between the
-/// products. The codes of x, if `quantized`, are like `codes`; they and those of the hidden numbers have the
-/// same place one after the other.
+/// products. x.codes: the memory for the codes of x, which are made if `quantized`; a block makes them in the
+/// memory of its hidden codes, which overwrite them later.
 template <Kernels K, class List>
 void feed_forward_of_tokens(const FeedForward<List>& f, const kernel::Input& x, bool quantized,
                             MatrixView<float> y, bool add, const exec::Range& tokens) noexcept {
@@ -124,7 +124,7 @@ void feed_forward_of_tokens(const FeedForward<List>& f, const kernel::Input& x, 
   const kernel::QuantizedRows hidden = kernel::rows_of(f.hidden_codes, tokens.begin, n);
   const kernel::QuantizedRows codes{
       hidden.codes, hidden.scales, hidden.sums, n, x.codes.cols, kernel::fast8_from_of_parts(x.codes)};
-  quantize_and_project_tokens<K>(values, CodesMade{codes, quantized, f.two_codes},
+  quantize_and_project_tokens<K>(values, InputCodes{codes, quantized, f.second_codes},
                                  GatedProducts<List>(f.weights, gate, up).all(), {0, n});
   const bool quantized_hidden = wants_codes(f.hidden_codes, f.weights.down);
   for (std::size_t row = 0; row < n; ++row) activate_row<K>(f, gate, up, hidden, quantized_hidden, row);

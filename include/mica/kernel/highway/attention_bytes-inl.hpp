@@ -33,7 +33,7 @@ struct ByteRow {
   std::int32_t start;  // of a query's sums: keys are multiplied as code + 128
 };
 
-/// What makes integers of `n` numbers, whose largest becomes `top`; their scale.
+/// The scale by which the largest number becomes `top`, and its inverse.
 struct ByteScale {
   float scale, inverse;  // inverse 0: all integers are 0
 
@@ -128,7 +128,7 @@ HWY_NOINLINE void byte_scores_of_rows(const AttentionArgs& a, const std::size_t*
   for (; t < seen.count; ++t) byte_scores<rows, 1>(a, row, q, seen.tile + t);
 }
 
-/// What a row multiplies the codes of each token of the chunk by; 0 where it sees none.
+/// The weights of a row in one byte; 0 for tokens that it does not see.
 inline void byte_weights(const AttentionArgs& a, std::size_t row, const ValueScales& scale, ByteRow& out) {
   const DF d;
   const Visible& seen = a.visible[row];

@@ -55,7 +55,7 @@ inline HWY_NOINLINE void matrix_scores_of_rows(const AttentionArgs& a, const std
   q.rows = rows;
   for (std::size_t r = 0; r < rows; ++r) {
     IntegerRow integers;
-    quantize_row(a.q[row[r]].data(), a.head_dim, a.query_reach(), integers);
+    quantize_row(a.q[row[r]].data(), a.head_dim, a.query_max(), integers);
     q.set(r, integers, a.head_dim);
   }
   const SeenTiles seen = seen_by(a, row, rows);

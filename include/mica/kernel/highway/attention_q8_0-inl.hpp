@@ -102,7 +102,7 @@ template <std::size_t rows>
 HWY_NOINLINE void q8_scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
   constexpr std::size_t together = blocks_together<rows>;
   IntegerRow q[rows];
-  for (std::size_t r = 0; r < rows; ++r) quantize_row(a.q[row[r]].data(), a.head_dim, a.query_reach(), q[r]);
+  for (std::size_t r = 0; r < rows; ++r) quantize_row(a.q[row[r]].data(), a.head_dim, a.query_max(), q[r]);
   const SeenTiles seen = seen_by(a, row, rows);
   Block block[chunk_tiles * parts];
   const std::size_t count = seen.count * parts;
@@ -136,7 +136,7 @@ inline void q8_weights(const AttentionArgs& a, std::size_t row, const ValueScale
     hn::Store(hn::Mul(load(a.p[row].data() + j), hn::Load(d, scale.of + j)), d, weight + j);
   std::fill_n(weight, seen.first, 0.0f);
   std::fill_n(weight + seen.last, chunk_tokens - seen.last, 0.0f);
-  quantize_row(weight, chunk_tokens, a.weight_reach(), out);
+  quantize_row(weight, chunk_tokens, a.weight_max(), out);
 }
 
 /// The sums of `blocks` Blocks of dimensions, the first of which begins at `first`, to sums[row][dimension].

@@ -60,7 +60,7 @@ inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
   IntegerRow q;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
-    quantize_row(a.q[r].data(), a.head_dim, a.query_reach(), q);
+    quantize_row(a.q[r].data(), a.head_dim, a.query_max(), q);
     const float scale = q.scale * a.scale;
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       const std::byte* const tile = a.tiles[j / format::tile_tokens];
@@ -220,7 +220,7 @@ inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
       const Half* const scales = Q8_0::scales(values(j), a.head_dim);
       weight[j - first] = a.p[r][j] * to_float(scales[j % format::tile_tokens]);
     }
-    quantize_row(weight, last - first, a.weight_reach(), w);
+    quantize_row(weight, last - first, a.weight_max(), w);
     for (std::size_t i = 0; i < a.head_dim; ++i) {
       std::int32_t sum = 0;
       for (std::size_t j = first; j < last; ++j) {

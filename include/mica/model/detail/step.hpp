@@ -151,7 +151,7 @@ class Step {
     for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
     return part->tokens[row];
   }
-  /// How often a token stands before a row, among those of its part.
+  /// The number of times that a token is before a row, in its sequence step.
   [[nodiscard]] std::size_t count_before(std::size_t row, TokenId token) const noexcept {
     const SequenceStep* part = sequences_.data();
     for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
@@ -216,15 +216,16 @@ class Step {
   [[nodiscard]] kernel::Input unnormed(bool quantized) noexcept {
     return block::quantize<Kernels>(executor_, residual_, codes(width()), quantized);
   }
-  /// y (+)= x W^T + bias for one product of rows that are not normed; two_codes: block::CodesMade::twice.
+  /// y (+)= x W^T + bias for one product of rows that are not normed; second_codes:
+  /// block::InputCodes::second_codes.
   void project(View x, const block::TensorRef& w, View y, bool add, const float* bias = nullptr,
-               bool two_codes = false) noexcept {
+               bool second_codes = false) noexcept {
     observe(w, x);
     const Matrix m = matrix(w);
     const auto place = codes(x.cols());
     const std::array product{Product{m, y, add, bias}};
     block::quantize_and_project<Kernels>(executor_, x,
-                                         block::CodesMade{place, block::wants_codes(place, m), two_codes},
+                                         block::InputCodes{place, block::wants_codes(place, m), second_codes},
                                          std::span<const Product>(product));
   }
   /// The branch that a block's output takes; finish it with join().
@@ -236,9 +237,9 @@ class Step {
   void join(const block::Branch& branch) noexcept { block::join_branch<Kernels>(executor_, branch); }
   /// residual += RMSNorm(x W^T + bias) * post_norm: what most blocks end with.
   void add_product(View x, const block::TensorRef& w, const block::TensorRef& post_norm,
-                   const float* bias = nullptr, bool two_codes = false) noexcept {
+                   const float* bias = nullptr, bool second_codes = false) noexcept {
     const block::Branch b = branch(post_norm);
-    project(x, w, b.target(), b.direct(), bias, two_codes);
+    project(x, w, b.target(), b.direct(), bias, second_codes);
     join(b);
   }
   /// project() of rows that ranks have in parts, by the rows of w of this rank; all get all of y. False: a

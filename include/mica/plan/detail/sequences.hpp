@@ -10,8 +10,10 @@ namespace mica::plan {
 
 struct Sequences {
   std::size_t count = 1;
-  std::size_t tokens = 0;    // of each context but the first; 0: as many as the first one
-  std::size_t together = 0;  // of all contexts, by tiles; the first ones have them. 0: no limit
+  std::size_t tokens = 0;  // of each context but the first; 0: as many as the first one
+  /// The maximum of all contexts, each rounded up to whole tiles; the first ones take them first. 0: no
+  /// limit.
+  std::size_t total_tokens = 0;
 };
 
 }  // namespace mica::plan
