@@ -213,19 +213,26 @@ TEST_CASE("kernels store bytes as the element does") {
     heads[4 * head_dim] = nan;
     for (std::size_t i = 0; i < head_dim; ++i) heads[5 * head_dim + i] *= 1e-6f;  // scales below 2^-14
     for (const bool values : {false, true}) {
-      for (const auto& [first, n] : std::initializer_list<std::pair<std::size_t, std::size_t>>{
-               {0, 16}, {0, 1}, {1, 3}, {3, 6}, {4, 4}, {7, 9}, {15, 1}}) {
+      for (const auto& slots : std::initializer_list<std::pair<std::size_t, std::size_t>>{// first, number
+
+                                                                                          {0, 16},
+                                                                                          {0, 1},
+                                                                                          {1, 3},
+                                                                                          {3, 6},
+                                                                                          {4, 4},
+                                                                                          {7, 9},
+                                                                                          {15, 1}}) {
         const auto run = [&](auto store) {
           std::vector<std::byte> tile(
               values ? format::Q8_0::value_tile_bytes(head_dim) : format::Q8_0::key_tile_bytes(head_dim),
               std::byte{0xEE});
-          store(
-              kernel::StoreArgs{tile.data(), first, {heads.data() + first * head_dim, n, head_dim}, values});
+          const float* const x = heads.data() + slots.first * head_dim;
+          store(kernel::StoreArgs{tile.data(), slots.first, {x, slots.second, head_dim}, values});
           return tile;
         };
         const auto expected = run(kernel::scalar::store_bytes);
-        test::for_each_target([&, at = first, count = n] {
-          INFO("head_dim " << head_dim << ", slots from " << at << ", " << count);
+        test::for_each_target([&] {
+          INFO("head_dim " << head_dim << ", slots from " << slots.first << ", " << slots.second);
           CHECK(run(kernel::Highway::store_bytes) == expected);
         });
       }

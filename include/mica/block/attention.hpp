@@ -190,7 +190,7 @@ struct Attention : Divided {
                                                            .q_norm = step.vector(t.q_norm),
                                                            .k_norm = step.vector(t.k_norm),
                                                            .sinks = step.vector(t.sinks),
-                                                           .fast8 = step.rounds()};
+                                                           .fast8 = step.rounds_every_product()};
     if (c.rotates()) {
       const auto angles = step.angles(c.rope);
       context.cos = own(angles.cos);

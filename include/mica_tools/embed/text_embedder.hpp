@@ -33,6 +33,24 @@ struct TextEmbedderOptions {
   bool truncate = false;      // long texts lose their last tokens; false: they are refused
 };
 
+namespace detail {
+
+/// The caches of a step. Texts have no more tiles than the tokens of the step fill, and of a decoder, one may
+/// have been read in part before. Where storages take memory for more than a tile at a time, each text has
+/// some, and those beside the longest one share what is left of the step.
+[[nodiscard]] inline plan::Sequences texts_of_step(const OpenOptions& open, bool encodes, std::size_t longest,
+                                                   std::size_t texts) {
+  const auto in_tiles = [](std::size_t tokens) { return round_up<std::size_t>(tokens, format::tile_tokens); };
+  const std::size_t step = in_tiles(open.chunk);
+  if (open.choice.kv == kv::Choice::paged || open.choice.kv == kv::Choice::spilled_paged)
+    return {texts, step, encodes ? step : step + in_tiles(longest)};
+  const std::size_t left = encodes ? open.chunk - std::min(open.chunk, longest) : open.chunk;
+  const std::size_t others = std::max<std::size_t>(texts, 2) - 1;
+  return {texts, in_tiles(std::max<std::size_t>(1, ceil_div(left, others)))};
+}
+
+}  // namespace detail
+
 /// Options of open() for a model that embeds up to `texts` texts in a step: steps that hold whole texts, and
 /// keys and values in pages, so that many short texts take little. Those of an encoder, which live for one
 /// layer, are F32, with fast8 Q8_0. Other choices than the defaults stay.
@@ -44,11 +62,7 @@ struct TextEmbedderOptions {
   for (kv::ElementChoice* const element : {&open.choice.cache_type_k, &open.choice.cache_type_v})
     if (config.encodes && *element == kv::ElementChoice())
       *element = open.choice.fast8 ? kv::Element::q8_0 : kv::Element::f32;
-  // The texts of a step have no more tiles than its tokens fill. A decoder may have read a part of one
-  // before.
-  const std::size_t step = round_up<std::size_t>(open.chunk, format::tile_tokens);
-  open.sequences = {texts, step,
-                    config.encodes ? step : step + round_up<std::size_t>(longest, format::tile_tokens)};
+  open.sequences = detail::texts_of_step(open, config.encodes, longest, texts);
   return open;
 }
 

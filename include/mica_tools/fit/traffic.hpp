@@ -52,7 +52,7 @@ class TrafficCount {
   }
 
   void count(const block::AttentionConfig& c) {
-    if (c.alibi_max != 0) return;  // it is not divided
+    if (c.alibi_max != 0 || c.second_codes) return;  // it is not divided
     inputs(c.q_width(), c.group() * c.head_dim);
     floats(width_);
   }

@@ -192,7 +192,7 @@ class Step {
     }
   }
   /// Whether all products round (kernel/fast8.hpp), those of one token too.
-  [[nodiscard]] bool rounds() noexcept { return codes(width()).fast8_from == 1; }
+  [[nodiscard]] bool rounds_every_product() noexcept { return codes(width()).fast8_from == 1; }
   /// Whether products of the model's width with any of the matrices read codes.
   template <class... Matrices>
   [[nodiscard]] bool wants_codes(const Matrices&... w) noexcept {
