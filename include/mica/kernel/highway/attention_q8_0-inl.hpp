@@ -230,8 +230,10 @@ inline Half encode_head(const float* x, std::size_t n, std::int8_t* code) {
   for (; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
   const Half scale = to_half(bits < 0x7F800000 ? std::bit_cast<float>(bits) / 127.0f
                                                : std::numeric_limits<float>::quiet_NaN());
-  std::fill_n(code, format::Q8_0::padded(n), std::int8_t{0});
-  if (!(to_float(scale) > 0)) return scale;
+  if (!(to_float(scale) > 0)) {
+    std::fill_n(code, format::Q8_0::padded(n), std::int8_t{0});
+    return scale;
+  }
   const float inverse = 1.0f / to_float(scale);
   const hn::Rebind<std::int8_t, DF> d8;
   const VI top = hn::Set(DI(), 127);
@@ -243,6 +245,7 @@ inline Half encode_head(const float* x, std::size_t n, std::int8_t* code) {
     const float rounded = std::nearbyint(x[i] * inverse);
     code[i] = static_cast<std::int8_t>(HWY_MAX(HWY_MIN(rounded, 127.0f), -127.0f));
   }
+  for (; i < format::Q8_0::padded(n); ++i) code[i] = 0;
   return scale;
 }
 
