@@ -18,6 +18,7 @@
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/quantize.hpp"
 #include "mica/kernel/recurrent.hpp"
+#include "mica/kernel/second_codes.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/kernel/scalar/attention.hpp"
 #include "mica/kernel/scalar/chains.hpp"
