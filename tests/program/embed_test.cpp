@@ -8,10 +8,13 @@
 #ifdef MICA_PROGRAM
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
+#include <unistd.h>
 
 namespace mica::test::embed_test {
 namespace {
@@ -177,6 +180,25 @@ TEST_CASE("a reranker scores pairs: a score does not depend on the other documen
   }
   CHECK(mica({"rerank", m.reranker, "cat"}).code == 2);
   CHECK(mica({"rerank", m.reranker, "-p", "cat"}).code == 2);
+}
+
+TEST_CASE("an interrupt ends embedding and ranking, and leaves no file") {
+  const Models m;
+  std::string lines;
+  for (int i = 0; i < 100'000; ++i) lines += "the cats eat fish and the dog sleeps on the road\n";
+  const std::string texts = m.folder.file("many.txt", lines), out = m.folder.path("rows.npy");
+  for (const Words& words : {Words{"embed", m.encoder, "--lines", texts, "--npy", out},
+                             Words{"rerank", m.encoder, "-p", "cats", "--lines", texts}}) {
+    const Ran ran = ProgramRun(MICA_PROGRAM, words)
+                        .after_start([](::pid_t child) {
+                          ::usleep(400'000);
+                          ::kill(child, SIGINT);
+                        })
+                        .run();
+    if (ran.code == 0) continue;  // a machine that is done by then
+    CHECK(ran.code == 130);
+    CHECK_FALSE(std::filesystem::exists(out));
+  }
 }
 
 }  // namespace mica::test::embed_test

@@ -16,6 +16,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -139,6 +140,21 @@ TEST_CASE("a step has no more tiles of keys and values than its tokens fill") {
     CHECK(batch.completed().size() == completed);
   }
   CHECK(batch.empty());
+}
+
+TEST_CASE("a cancelled call ends before its next step, and a later one runs") {
+  exec::Inline executor;
+  const SmallFile file("bert", quantize::Recipe::F32);
+  Model model(file.document, executor, {.n_ctx = 32, .chunk = 32, .log = {}});
+  std::atomic<bool> cancel{true};
+  Embedder<Model> embedder(model, {.cancel = &cancel});
+  const std::vector<TokenId> ids(9, 5);
+  std::vector<float> row(embedder.width(), 7.0f);
+  CHECK(embedder.embed(ids, row) == model::StepStatus::ok);
+  CHECK(row == std::vector<float>(row.size(), 7.0f));
+  cancel = false;
+  CHECK(embedder.embed(ids, row) == model::StepStatus::ok);
+  CHECK(row != std::vector<float>(row.size(), 7.0f));
 }
 
 }  // namespace mica::test::synthetic_encoder_test

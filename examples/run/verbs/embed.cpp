@@ -103,6 +103,7 @@ int Embed::run() {
   Model model = open();
   TextEmbedderOptions how = options();
   how.rows.normalize = normalize_;
+  how.rows.cancel = &interrupted();
   TextEmbedder embedder(model, how);
   const Stopwatch watch;
   const std::vector<std::vector<TokenId>> ids = embedder.tokens_of(given, use_);
@@ -115,6 +116,7 @@ int Embed::run() {
   for (std::size_t first = 0; first < n; first += texts_of_block) {
     const Rows rows =
         embedder.embed_tokens(std::span(ids).subspan(first, std::min(texts_of_block, n - first)));
+    if (interrupted()) throw Stop{130, {}};
     for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
       for (const float x : rows[i])
         MICA_CHECK(std::isfinite(x), failed, "text ", first + i + 1,

@@ -41,9 +41,12 @@ int Rerank::run() {
   MICA_CHECK(!query_.empty(), usage, "rerank: no query; give it with -p TEXT");
   const std::vector<std::string> documents = all_texts();
   Model model = open();
-  TextEmbedder embedder(model, options());
+  TextEmbedderOptions how = options();
+  how.rows.cancel = &interrupted();
+  TextEmbedder embedder(model, how);
   const Stopwatch watch;
   const std::vector<float> scores = embedder.rank(query_, documents);
+  if (interrupted()) throw Stop{130, {}};
   for (std::size_t i = 0; i < scores.size(); ++i)
     MICA_CHECK(std::isfinite(scores[i]), failed, "document ", i + 1, ": the score is not finite");
   std::vector<std::size_t> order(scores.size());

@@ -13,6 +13,7 @@
 #include "mica/runtime/concept.hpp"
 #include "mica/runtime/embed_batch.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -25,6 +26,7 @@ struct EmbedderOptions {
   std::size_t dims = 0;    // the first numbers of an embedding are kept (Matryoshka); 0: all
   bool normalize = true;   // embeddings are brought to the length 1; scores never are
   std::size_t texts = 64;  // of one step at most; each has a cache
+  const std::atomic<bool>* cancel = nullptr;  // read before each step; set: embed() ends
 };
 
 /// Embeds texts with one model, which has no other sequences in the same step. One thread at a time.
@@ -36,7 +38,8 @@ class Embedder {
       : model_(&model),
         rows_{options.pooling, options.dims, options.normalize},
         width_(row_width(model, rows_)),
-        batch_(model, options.texts) {}
+        batch_(model, options.texts),
+        cancel_(options.cancel) {}
 
   [[nodiscard]] std::size_t width() const noexcept { return width_; }           // numbers of a row
   [[nodiscard]] bool ranks() const noexcept { return model_->config().ranks; }  // rows are scores
@@ -44,13 +47,15 @@ class Embedder {
   [[nodiscard]] std::size_t max_tokens() const noexcept { return EmbedBatch<Model>::max_tokens(*model_); }
 
   /// Row i of out becomes that of texts[i]: (texts, width()). Texts have [1, max_tokens()] tokens, ids below
-  /// n_vocab. Not ok: some rows are not written, and no text is left in a cache.
+  /// n_vocab. Not ok: some rows are not written, and no text is left in a cache. Where it was cancelled, the
+  /// same is true, and the status is ok.
   [[nodiscard]] model::StepStatus embed(std::span<const std::span<const TokenId>> texts,
                                         MatrixView<float> out) {
     for (std::size_t i = 0; i < texts.size(); ++i) batch_.add(0, texts[i], rows_, out[i]);
     while (!batch_.empty()) {
-      const model::StepStatus status = batch_.step();
-      if (status == model::StepStatus::ok) continue;
+      const bool cancelled = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+      const model::StepStatus status = cancelled ? model::StepStatus::ok : batch_.step();
+      if (status == model::StepStatus::ok && !cancelled) continue;
       batch_.clear();
       return status;
     }
@@ -66,6 +71,7 @@ class Embedder {
   RowOptions rows_;
   std::size_t width_;
   EmbedBatch<Model> batch_;
+  const std::atomic<bool>* cancel_;
 };
 
 }  // namespace mica

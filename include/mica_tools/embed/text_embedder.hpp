@@ -42,8 +42,7 @@ namespace detail {
                                                    std::size_t texts) {
   const auto in_tiles = [](std::size_t tokens) { return round_up<std::size_t>(tokens, format::tile_tokens); };
   const std::size_t step = in_tiles(open.chunk);
-  if (open.choice.kv == kv::Choice::paged || open.choice.kv == kv::Choice::spilled_paged)
-    return {texts, step, encodes ? step : step + in_tiles(longest)};
+  if (open.choice.kv == kv::Choice::paged) return {texts, step, encodes ? step : step + in_tiles(longest)};
   const std::size_t left = encodes ? open.chunk - std::min(open.chunk, longest) : open.chunk;
   const std::size_t others = std::max<std::size_t>(texts, 2) - 1;
   return {texts, in_tiles(std::max<std::size_t>(1, ceil_div(left, others)))};
@@ -151,7 +150,8 @@ class BasicTextEmbedder {
   /// Tokens that the last rank() read.
   [[nodiscard]] std::size_t ranked_tokens() const noexcept { return read_; }
 
-  /// Rows of texts that are tokens already, each [1, max_tokens()].
+  /// Rows of texts that are tokens already, each [1, max_tokens()]. After a cancellation
+  /// (EmbedderOptions::cancel) some are zeros.
   [[nodiscard]] Rows embed_tokens(std::span<const std::vector<TokenId>> texts) {
     Rows rows{std::vector<float>(texts.size() * width()), width(), {}};
     std::vector<std::span<const TokenId>> spans;
