@@ -98,14 +98,13 @@ struct DenseFeedForward : Stateless, Divided {
   struct Config {
     std::size_t ff_width = 0;
     kernel::Gate gate = kernel::Gate::silu;
-    float sparsity = 0;      // Gaussian top-k of the gate: numbers below mean + this * deviation become 0
-    bool gated = true;       // false: down(act(up(x))), act being the function of the gate
-    bool bias = false;       // numbers are added to the outputs of all products
-    bool down_bias = false;  // to that of the last one alone
-    bool pre_norm = true;    // the input is normed
-    bool second_codes =
-        false;               // exact products also read second codes of the input (kernel/second_codes.hpp)
-    bool post_norm = false;  // the output is normed before it is added
+    float sparsity = 0;         // Gaussian top-k of the gate: numbers below mean + this * deviation become 0
+    bool gated = true;          // false: down(act(up(x))), act being the function of the gate
+    bool bias = false;          // numbers are added to the outputs of all products
+    bool down_bias = false;     // to that of the last one alone
+    bool pre_norm = true;       // the input is normed
+    bool second_codes = false;  // exact products read second codes too (kernel/second_codes.hpp)
+    bool post_norm = false;     // the output is normed before it is added
     std::string_view norm = "ffn_norm";  // name of the norm before it: some files give it another block's
     ranks::Part divided = {};  // where ranks divide the layer: the numbers of this one; all == 0: it is whole
 

@@ -2,8 +2,9 @@
 //
 // Per target: attention over keys and values of signed bytes where queries and weights have one byte too
 // (AttentionArgs::fast8), by dots of four bytes. Keys lie as [four dimensions][16 tokens][4], values as [four
-// tokens][dimension][4]; the integers of a row are broadcast, so that no sum crosses lanes. Other targets,
-// and heads that fill no vector, take the kernels for integers of 16 bits, which find the same sums.
+// tokens][dimension][4]; the integers of a row are broadcast, so that no sum crosses lanes. Targets other
+// than AVX-512 with VNNI, and heads whose width is no multiple of 16, take the kernels for integers of 16
+// bits, which find the same sums.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_BYTES_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_BYTES_INL_HPP
@@ -33,32 +34,17 @@ struct ByteRow {
   std::int32_t start;  // of a query's sums: keys are multiplied as code + 128
 };
 
-/// The scale by which the largest number becomes `top`, and its inverse.
-struct ByteScale {
-  float scale, inverse;  // inverse 0: all integers are 0
-
-  HWY_INLINE ByteScale(VI largest, float top) {
-    const std::int32_t bits = hn::ReduceMax(DI(), largest);
-    const float amax = std::bit_cast<float>(bits);
-    const bool finite = bits < 0x7F800000, zero = !finite || amax < 1e-30f;
-    scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / top;
-    inverse = zero ? 0.0f : top / amax;
-  }
-  HWY_INLINE VI integers(VF x) const {
-    return inverse == 0 ? hn::Zero(DI()) : hn::NearestInt(hn::Mul(x, hn::Set(DF(), inverse)));
-  }
-};
+HWY_INLINE VI integers(VF x, const IntegerScale& how) {
+  return how.inverse == 0 ? hn::Zero(DI()) : hn::NearestInt(hn::Mul(x, hn::Set(DF(), how.inverse)));
+}
 
 inline void query_bytes(const AttentionArgs& a, std::size_t row, ByteRow& out) {
   const float* const q = a.q[row].data();
-  VI largest = hn::Zero(DI());
-  for (std::size_t i = 0; i < a.head_dim; i += lanes)
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(q + i))));
-  const ByteScale how(largest, fast8_query_top);
+  const IntegerScale how(largest_bits(q, a.head_dim), fast8_query_top);
   const hn::Rebind<std::int8_t, DF> d8;
   VI sum = hn::Zero(DI());
   for (std::size_t i = 0; i < a.head_dim; i += lanes) {
-    const VI code = how.integers(load(q + i));
+    const VI code = integers(load(q + i), how);
     sum = hn::Add(sum, code);
     hn::StoreU(hn::DemoteTo(d8, code), d8, reinterpret_cast<std::int8_t*>(out.code) + i);
   }
@@ -119,7 +105,7 @@ HWY_INLINE void byte_scores(const AttentionArgs& a, const std::size_t* row, cons
 
 template <std::size_t rows>
 HWY_NOINLINE void byte_scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
-  constexpr std::size_t together = HWY_MAX(std::size_t{4}, 16 / rows / 4 * 4);
+  constexpr std::size_t together = 16 / rows / 4 * 4;  // tiles: sixteen sums, or twelve of three rows
   ByteRow q[rows];
   for (std::size_t r = 0; r < rows; ++r) query_bytes(a, row[r], q[r]);
   const SeenTiles seen = seen_by(a, row, rows);
@@ -142,11 +128,11 @@ inline void byte_weights(const AttentionArgs& a, std::size_t row, const ValueSca
     hn::Store(w, d, weight + j);
     largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(w)));
   }
-  const ByteScale how(largest, fast8_weight_top);
+  const IntegerScale how(hn::ReduceMax(DI(), largest), fast8_weight_top);
   const hn::Rebind<std::uint8_t, DF> d8;
   std::fill_n(out.code, first, std::uint8_t{0});
   for (std::size_t j = first; j < last; j += lanes)
-    hn::StoreU(hn::DemoteTo(d8, how.integers(hn::Load(d, weight + j))), d8, out.code + j);
+    hn::StoreU(hn::DemoteTo(d8, integers(hn::Load(d, weight + j), how)), d8, out.code + j);
   std::fill_n(out.code + last, chunk_tokens - last, std::uint8_t{0});
   out.scale = how.scale;
 }

@@ -223,13 +223,9 @@ HWY_NOINLINE void q8_values_of_rows(const AttentionArgs& a, const std::size_t* r
 /// The codes of a head, and zeros to a multiple of four; the result is their scale.
 inline Half encode_head(const float* x, std::size_t n, std::int8_t* code) {
   const DF d;
-  VI largest = hn::Zero(DI());
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
-  std::int32_t bits = hn::ReduceMax(DI(), largest);
-  for (; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
-  const Half scale = to_half(bits < 0x7F800000 ? std::bit_cast<float>(bits) / 127.0f
-                                               : std::numeric_limits<float>::quiet_NaN());
+  const std::int32_t bits = largest_bits(x, n);
+  const Half scale = to_half(bits < infinite_bits ? std::bit_cast<float>(bits) / 127.0f
+                                                  : std::numeric_limits<float>::quiet_NaN());
   if (!(to_float(scale) > 0)) {
     std::fill_n(code, format::Q8_0::padded(n), std::int8_t{0});
     return scale;
@@ -237,7 +233,8 @@ inline Half encode_head(const float* x, std::size_t n, std::int8_t* code) {
   const float inverse = 1.0f / to_float(scale);
   const hn::Rebind<std::int8_t, DF> d8;
   const VI top = hn::Set(DI(), 127);
-  for (i = 0; i + lanes <= n; i += lanes) {
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
     const VI rounded = hn::NearestInt(hn::Mul(load(x + i), hn::Set(d, inverse)));
     hn::StoreU(hn::DemoteTo(d8, hn::Max(hn::Min(rounded, top), hn::Neg(top))), d8, code + i);
   }

@@ -112,28 +112,43 @@ struct IntegerRow {
   float scale;
 };
 
-/// The largest number becomes `top`.
-inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& out) {
+/// The bits of the largest |x| of n numbers: bits of floats that are not negative sort as the floats do.
+inline std::int32_t largest_bits(const float* x, std::size_t n) {
   VI largest = hn::Zero(DI());
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
-  }
+  for (; i + lanes <= n; i += lanes) largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
   std::int32_t bits = hn::ReduceMax(DI(), largest);
-  for (i = n - n % lanes; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
-  const float amax = std::bit_cast<float>(bits);
-  const bool finite = bits < 0x7F800000;
-  const bool zero = !finite || amax < 1e-30f;
+  for (; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
+  return bits;
+}
+inline constexpr std::int32_t infinite_bits = 0x7F800000;  // of infinity; those of NaNs are above
+
+/// The scale by which the largest |x| becomes `top`, and its inverse.
+struct IntegerScale {
+  float scale;    // NaN: a number was not finite
+  float inverse;  // 0: all integers are 0
+
+  HWY_INLINE IntegerScale(std::int32_t largest, float top) {
+    const float amax = std::bit_cast<float>(largest);
+    const bool finite = largest < infinite_bits, zero = !finite || amax < 1e-30f;
+    scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / top;
+    inverse = zero ? 0.0f : top / amax;
+  }
+};
+
+/// The largest number becomes `top`.
+inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& out) {
+  const IntegerScale how(largest_bits(x, n), top);
   std::fill_n(out.code, (n + 31) / 32 * 32, std::int16_t{0});
-  out.scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / top;
-  if (zero) return;
-  const float inverse = top / amax;
+  out.scale = how.scale;
+  if (how.inverse == 0) return;
   const hn::Rebind<std::int16_t, DF> d16;
-  for (i = 0; i + lanes <= n; i += lanes) {
-    const VI code = hn::NearestInt(hn::Mul(load(x + i), hn::Set(DF(), inverse)));
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const VI code = hn::NearestInt(hn::Mul(load(x + i), hn::Set(DF(), how.inverse)));
     hn::StoreU(hn::DemoteTo(d16, code), d16, out.code + i);
   }
-  for (i = n - n % lanes; i < n; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(x[i] * inverse));
+  for (; i < n; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(x[i] * how.inverse));
 }
 
 }  // namespace MICA_PER_TARGET
