@@ -8,13 +8,11 @@
 #ifdef MICA_PROGRAM
 
 #include <cmath>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
-#include <unistd.h>
 
 namespace mica::test::embed_test {
 namespace {
@@ -189,12 +187,7 @@ TEST_CASE("an interrupt ends embedding and ranking, and leaves no file") {
   const std::string texts = m.folder.file("many.txt", lines), out = m.folder.path("rows.npy");
   for (const Words& words : {Words{"embed", m.encoder, "--lines", texts, "--npy", out},
                              Words{"rerank", m.encoder, "-p", "cats", "--lines", texts}}) {
-    const Ran ran = ProgramRun(MICA_PROGRAM, words)
-                        .after_start([](::pid_t child) {
-                          ::usleep(400'000);
-                          ::kill(child, SIGINT);
-                        })
-                        .run();
+    const Ran ran = ProgramRun(MICA_PROGRAM, words).interrupt_after(400'000).run();
     if (ran.code == 0) continue;  // a machine that is done by then
     CHECK(ran.code == 130);
     CHECK_FALSE(std::filesystem::exists(out));

@@ -71,6 +71,13 @@ class ProgramRun {
     at_start_ = true;
     return after_output(std::move(action));
   }
+  /// Sends SIGINT so long after the program began to handle it.
+  ProgramRun& interrupt_after(::useconds_t time) {
+    return after_start([time](::pid_t child) {
+      ::usleep(time);
+      ::kill(child, SIGINT);
+    });
+  }
   /// Sends a signal as soon as something stands on stdout.
   ProgramRun& signal_after_output(int number) {
     return after_output([number](::pid_t child) { ::kill(child, number); });

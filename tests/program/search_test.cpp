@@ -170,12 +170,7 @@ TEST_CASE("an interrupt leaves an index with the files that are complete, and th
     for (int k = 0; k < 40; ++k) text += "the cats eat fish and the dog sleeps on the road. ";
     n.folder.file(join("notes/", i, ".txt"), text);
   }
-  const Ran ran = ProgramRun(MICA_PROGRAM, n.words({"cats"}))
-                      .after_start([](::pid_t child) {
-                        ::usleep(400'000);
-                        ::kill(child, SIGINT);
-                      })
-                      .run();
+  const Ran ran = ProgramRun(MICA_PROGRAM, n.words({"cats"})).interrupt_after(400'000).run();
   if (ran.code == 0) return;  // a machine that is done by then
   CHECK(ran.code == 130);
   CHECK(ran.out.empty());

@@ -52,14 +52,13 @@ class Embedder {
   [[nodiscard]] model::StepStatus embed(std::span<const std::span<const TokenId>> texts,
                                         MatrixView<float> out) {
     for (std::size_t i = 0; i < texts.size(); ++i) batch_.add(0, texts[i], rows_, out[i]);
-    while (!batch_.empty()) {
-      const bool cancelled = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
-      const model::StepStatus status = cancelled ? model::StepStatus::ok : batch_.step();
-      if (status == model::StepStatus::ok && !cancelled) continue;
-      batch_.clear();
-      return status;
+    model::StepStatus status = model::StepStatus::ok;
+    while (status == model::StepStatus::ok && !batch_.empty()) {
+      if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) break;
+      status = batch_.step();
     }
-    return model::StepStatus::ok;
+    batch_.clear();
+    return status;
   }
   /// One text; out: (width()).
   [[nodiscard]] model::StepStatus embed(std::span<const TokenId> text, std::span<float> out) {

@@ -147,22 +147,19 @@ class Step {
     return {rows_before(sequences_, part), sequences_[part].tokens.size(), sequences_[part].drafts};
   }
   [[nodiscard]] TokenId token_of(std::size_t row) const noexcept {
-    const SequenceStep* part = sequences_.data();
-    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
-    return part->tokens[row];
+    const PartRow at = part_row(row);
+    return at.part.tokens[at.row];
   }
   /// The number of times that a token is before a row, in its sequence step.
   [[nodiscard]] std::size_t count_before(std::size_t row, TokenId token) const noexcept {
-    const SequenceStep* part = sequences_.data();
-    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
-    const auto before = part->tokens.first(row);
+    const PartRow at = part_row(row);
+    const auto before = at.part.tokens.first(at.row);
     return static_cast<std::size_t>(std::count(before.begin(), before.end(), token));
   }
   /// The position of a row in its sequence.
   [[nodiscard]] std::size_t position_of(std::size_t row) const noexcept {
-    const SequenceStep* part = sequences_.data();
-    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
-    return part->cache->tokens + row;
+    const PartRow at = part_row(row);
+    return at.part.cache->tokens + at.row;
   }
   /// The floats that a part's sequence keeps for the block that runs.
   [[nodiscard]] float* floats(std::size_t part) const noexcept {
@@ -310,6 +307,16 @@ class Step {
   }
 
  private:
+  /// A part, and one of its rows.
+  struct PartRow {
+    const SequenceStep& part;
+    std::size_t row;
+  };
+  [[nodiscard]] PartRow part_row(std::size_t row) const noexcept {
+    const SequenceStep* part = sequences_.data();
+    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
+    return {*part, row};
+  }
   [[nodiscard]] bool project_outputs(const kernel::Input& x, const block::TensorRef& w, View y, bool add,
                                      const float* bias) noexcept {
     const std::size_t own = outputs(y.cols()).first;
