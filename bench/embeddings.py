@@ -3,20 +3,21 @@
 """Embeddings of mica beside those of ONNX Runtime and llama-server: how near, and how fast.
 
 usage: bench/embeddings.py MODEL.gguf --folder DIR [--onnx FILE] [--faster FILE] [--server URL]
-                           [--texts FILE] [--count 200] [--queries FILE --documents FILE]
-                           [--rounds 3] [--seconds 1] [--threads 2]
+                           [--pooling mean] [--texts FILE] [--count 200]
+                           [--queries FILE --documents FILE] [--rounds 3] [--seconds 1] [--threads 2]
                            [--mica build/release/mica] [--bench build/release/bench/embed_bench] [--json FILE]
 
 DIR is the Hugging Face folder of the same model, for its tokenizer.json. --onnx: the model in floats as ONNX,
 with the inputs input_ids, attention_mask and token_type_ids and the states as its first output; `count`
-texts, made of the words of --texts, are embedded by all, and the cosines with it are printed (mean pooling).
---queries, --documents: a text on each line; the order in which documents follow each query is compared.
---faster: the model that ONNX Runtime is timed with, such as one of int8. --server: a llama-server with the
-same GGUF file and --embeddings. --rounds 0 times nothing.
+texts, made of the words of --texts, are embedded by all, and the cosines with it are printed. --pooling: how
+ONNX Runtime's states of a text become one row, mean or cls; mica does what its file says. --queries,
+--documents: a text on each line; the order in which documents follow each query is compared. --faster: the
+model that ONNX Runtime is timed with, such as one of int8. --server: a llama-server with the same GGUF file
+and --embeddings. --rounds 0 times nothing.
 
 Texts of 16, 128 and 512 random tokens are timed, one and 64 in a call; programs take turns for each size in
-each round, and medians of the rounds are printed. mica runs with both of its kernels, exact and fast8. Needs numpy,
-onnxruntime and tokenizers for what is asked of them.
+each round, and medians of the rounds are printed. mica runs with both of its kernels, exact and fast8. Needs
+numpy, onnxruntime and tokenizers for what is asked of them.
 """
 import argparse
 import json
@@ -39,12 +40,12 @@ def session(path, threads):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def embed_by_onnx(session, ids):
+def embed_by_onnx(session, ids, pooling):
     """Rows of length 1 of texts of one length, (texts, tokens)."""
     import numpy as np
     states = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids),
                                 "token_type_ids": np.zeros_like(ids)})[0]
-    rows = states.mean(1)
+    rows = states[:, 0] if pooling == "cls" else states.mean(1)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
@@ -81,7 +82,7 @@ def compare_rows(options):
     ids = [np.array([tokenizer.encode(text).ids]) for text in texts]
 
     def embed_by(model):
-        return np.concatenate([embed_by_onnx(model, each) for each in ids])
+        return np.concatenate([embed_by_onnx(model, each, options.pooling) for each in ids])
 
     reference = embed_by(session(options.onnx, options.threads)).astype(np.float64)
     programs = {"mica": embed_by_mica(options, texts, "exact"),
@@ -108,7 +109,8 @@ def compare_orders(options):
                           for path in (options.queries, options.documents))
     model = session(options.onnx, options.threads)
     texts = queries + documents
-    reference = np.concatenate([embed_by_onnx(model, np.array([tokenizer.encode(text).ids])) for text in texts])
+    reference = np.concatenate([embed_by_onnx(model, np.array([tokenizer.encode(text).ids]), options.pooling)
+                                for text in texts])
 
     def orders(rows):
         return np.argsort(-(rows[:len(queries)] @ rows[len(queries):].T), kind="stable")
@@ -146,7 +148,7 @@ def time_mica(options, tokens, texts, *flags):
 def time_onnx(options, model, tokens, texts):
     import numpy as np
     ids = np.random.default_rng(1).integers(FIRST, LAST, (texts, tokens))
-    return median_rate(lambda: embed_by_onnx(model, ids), texts, options.seconds)
+    return median_rate(lambda: embed_by_onnx(model, ids, options.pooling), texts, options.seconds)
 
 
 def time_server(options, tokens, texts):
@@ -186,6 +188,7 @@ def main():
         parser.add_argument(f"--{name}")
     for name in ("texts", "queries", "documents"):
         parser.add_argument(f"--{name}", type=pathlib.Path)
+    parser.add_argument("--pooling", choices=("mean", "cls"), default="mean")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1)

@@ -111,6 +111,15 @@ TEST_CASE("a WordPiece vocabulary marks the tokens that begin words, and keeps s
   CHECK(tokenizer.encode("Un\u00E1ble") == std::vector<TokenId>{2, 4, 5, 3});
 }
 
+TEST_CASE("without tokenizer_config.json, the tokens around a text are the classifier and the separator") {
+  const TemporaryFolder folder;
+  write_text(folder.path("tokenizer.json"), bert().dump());
+  const VocabularyData v = read(folder, 6);
+  CHECK(v.classifier == 2);
+  CHECK(v.separator == 3);
+  CHECK(text::AnyTokenizer(written(v)).encode("un") == std::vector<TokenId>{2, 4, 3});
+}
+
 TEST_CASE("letter case and accents are as the normaliser says") {
   const auto options = [](bool lower_case, const json& strip_accents) {
     json tokenizer = bert();

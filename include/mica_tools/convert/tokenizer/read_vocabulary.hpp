@@ -131,13 +131,17 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
   if (padded > 0) out.notes.push_back(join(padded, " rows of the embedding have no token"));
 }
 
-/// Sets what stands around texts where nothing else said it.
+/// Sets what stands around texts where nothing else said it. The first and the last token of BERT's are its
+/// classifier and its separator.
 inline void apply(const PostProcessor& around, VocabularyData& out) {
   if (!out.add_bos) out.add_bos = around.adds_special(false);
   if (!out.add_eos) out.add_eos = around.adds_special(true);
   if (!out.add_separator) out.add_separator = around.adds_separator();
   if (!out.bos && !around.special(false).empty()) out.bos = out.find(around.special(false));
   if (!out.eos && !around.special(true).empty()) out.eos = out.find(around.special(true));
+  if (out.model != "bert") return;
+  if (!out.classifier) out.classifier = out.bos;
+  if (!out.separator) out.separator = out.eos;
 }
 
 /// The vocabulary of a folder without tokenizer.json and tokenizer.model.
