@@ -9,6 +9,7 @@
 #include "mica/base/assert.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace mica::program {
@@ -52,19 +53,22 @@ TextEmbedderOptions EmbedVerb::options() const {
   return options;
 }
 
+TextBlocks EmbedVerb::text_blocks() const {
+  check_texts(!words.empty() || !lines.empty());
+  return {words, lines};
+}
+
 std::vector<std::string> EmbedVerb::all_texts() const {
-  std::vector<std::string> all = words;
-  if (!lines.empty()) {
-    const std::string text = read_text(lines);
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      const bool carriage = end > at && text[end - 1] == '\r';
-      all.push_back(text.substr(at, end - at - (carriage ? 1 : 0)));
-      at = end + 1;
-    }
-  }
-  MICA_CHECK(!all.empty(), usage, about.name, ": no texts; give them as words, or with --lines FILE");
+  TextBlocks blocks = text_blocks();
+  std::vector<std::string> all;
+  for (std::vector<std::string> block = blocks.next(); !block.empty(); block = blocks.next())
+    std::move(block.begin(), block.end(), std::back_inserter(all));
+  check_texts(!all.empty());
   return all;
+}
+
+void EmbedVerb::check_texts(bool any) const {
+  MICA_CHECK(any, usage, about.name, ": no texts; give them as words, or with --lines FILE");
 }
 
 }  // namespace mica::program

@@ -5,6 +5,7 @@
 
 #include "mica_tools/embed/text_embedder.hpp"
 #include "running_options.hpp"
+#include "text_blocks.hpp"
 
 #include <optional>
 #include <span>
@@ -37,8 +38,13 @@ class EmbedVerb : public RunningVerb {
   /// The same of a document. tokens: of the longest text without -c; 0: those that it was trained for.
   [[nodiscard]] Model open(gguf::Document document, std::size_t tokens) const;
   [[nodiscard]] TextEmbedderOptions options() const;
-  /// The words and the lines, in this order. Raises ErrorCode::usage where there are none.
+  /// The words and the lines, in this order. Raises ErrorCode::usage where neither was given, and what
+  /// TextBlocks raises.
+  [[nodiscard]] TextBlocks text_blocks() const;
+  /// The same at once. Raises ErrorCode::usage where there are none.
   [[nodiscard]] std::vector<std::string> all_texts() const;
+  /// Raises ErrorCode::usage unless there are any.
+  void check_texts(bool any) const;
 };
 
 }  // namespace mica::program

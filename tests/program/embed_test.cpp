@@ -74,6 +74,35 @@ TEST_CASE("a text has the same bits alone, beside others, and for any number of 
   CHECK(said({"embed", m.encoder, "--lines", "-"}, texts[0] + "\n" + texts[1] + "\r\n" + texts[2]) == all);
 }
 
+TEST_CASE("lines of a file are read block by block, and a mistake in the last one is found before any row") {
+  const Models m;
+  std::string lines, one;
+  for (std::size_t i = 0; i < 700; ++i) lines += texts[i % 3] + (i % 2 == 0 ? "\n" : "\r\n");
+  for (const std::string& text : texts) one += said({"embed", m.encoder, text});
+  const auto rows = rows_of(one),
+             all = rows_of(said({"embed", m.encoder, "--lines", m.folder.file("texts", lines)}));
+  REQUIRE(all.size() == 700);
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == rows[i % 3]);
+  CHECK(rows_of(said({"embed", m.encoder, "--lines", "-"}, lines)) == all);
+
+  std::string tokens;
+  for (int i = 0; i < 1000; ++i) tokens += "cats ";
+  const Ran longer = mica({"embed", m.encoder, "--lines", m.folder.file("longer", lines + tokens)});
+  CHECK(longer.code != 0);
+  CHECK(longer.out.empty());
+  CHECK(longer.err.find("text 701") != std::string::npos);
+  const std::string wide((1 << 20) + 1, ' ');
+  const Ran refused =
+      mica({"embed", m.encoder, "--lines", m.folder.file("wide", "cats\n" + wide + "\ncats")});
+  CHECK(refused.code != 0);
+  CHECK(refused.out.empty());
+  CHECK(refused.err.find("line 2 has more than 1048576 bytes") != std::string::npos);
+  CHECK(rows_of(said({"embed", m.encoder, "--lines", m.folder.file("spaces", "cats" + wide.substr(5))}))
+            .size() == 1);
+  CHECK(mica({"embed", m.encoder, "--lines", m.folder.file("nothing", "")}).err.find("no texts") !=
+        std::string::npos);
+}
+
 TEST_CASE("JSON, lines of JSON and a NumPy file have the numbers of the text") {
   const Models m;
   const std::string all = said(Words{"embed", m.encoder} + texts);

@@ -23,6 +23,14 @@
 namespace mica::program {
 namespace {
 
+using Ids = std::vector<std::vector<TokenId>>;  // of some texts
+
+/// The number of texts and of their tokens.
+struct Size {
+  std::size_t texts = 0;
+  std::size_t tokens = 0;
+};
+
 class Embed final : public EmbedVerb {
  public:
   Embed()
@@ -41,6 +49,9 @@ class Embed final : public EmbedVerb {
     flags.text("--npy", npy_, "FILE", "write a NumPy file, float32 (texts, numbers), instead of stdout");
   }
 
+  [[nodiscard]] Size count(TextBlocks& blocks, const TextEmbedder& embedder) const;
+  [[nodiscard]] Ids next_ids(TextBlocks& blocks, const TextEmbedder& embedder, std::size_t first) const;
+
   bool normalize_ = true;
   TextUse use_ = TextUse::any;
   std::string npy_;
@@ -58,46 +69,35 @@ std::string npy_header(std::size_t rows, std::size_t cols) {
   return out + words;
 }
 
-/// Texts whose rows are in memory at one time.
-constexpr std::size_t texts_of_block = 256;
-
-/// The object of --json: what stands before the rows, and a block of them; `first`: texts before the block.
+/// The object of --json before its rows.
 std::string json_head(const Model& model, std::size_t width, std::size_t tokens) {
   return join("{\"model\":", json_string(model.config().name), ",\"dims\":", width, ",\"tokens\":", tokens,
               ",\"embeddings\":[");
 }
-std::string json_of(const Rows& rows, std::size_t first) {
-  std::string out;
-  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    if (first + i != 0) out += ',';
-    append_row(out, rows[i]);
-  }
+
+/// A row as a line of --jsonl; index: of its text.
+std::string jsonl_of(std::span<const float> row, std::size_t index, std::size_t tokens) {
+  std::string out = join("{\"index\":", index, ",\"tokens\":", tokens, ",\"embedding\":");
+  append_row(out, row);
+  return out + "}\n";
+}
+
+/// The same as an element of the list of --json.
+std::string json_of(std::span<const float> row, std::size_t index) {
+  std::string out = index == 0 ? "" : ",";
+  append_row(out, row);
   return out;
 }
 
-std::string jsonl_of(const Rows& rows, std::size_t first) {
+std::string line_of(std::span<const float> row) {
   std::string out;
-  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    out += join("{\"index\":", first + i, ",\"tokens\":", rows.tokens[i], ",\"embedding\":");
-    append_row(out, rows[i]);
-    out += "}\n";
-  }
-  return out;
+  append_numbers(out, row, ' ');
+  return out + '\n';
 }
 
-std::string text_of(const Rows& rows) {
-  std::string out;
-  for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
-    append_numbers(out, rows[i], ' ');
-    out += '\n';
-  }
-  return out;
-}
-
-/// All texts are read before the first row is written, so that one that is too long costs nothing.
 int Embed::run() {
   refuse_own_input(npy_, {lines});
-  std::vector<std::string> given = all_texts();
+  TextBlocks blocks = text_blocks();
   std::optional<io::AtomicFile> file;
   if (!npy_.empty()) file.emplace(npy_);
   Model model = open();
@@ -106,33 +106,47 @@ int Embed::run() {
   how.rows.cancel = &interrupted();
   TextEmbedder embedder(model, how);
   const Stopwatch watch;
-  const std::vector<std::vector<TokenId>> ids = embedder.tokens_of(given, use_);
-  given = {};
-  const std::size_t n = ids.size();
-  std::size_t tokens = 0;
-  for (const std::vector<TokenId>& text : ids) tokens += text.size();
-  if (file) file->write(npy_header(n, embedder.width()));
-  if (!file && json) print(json_head(model, embedder.width(), tokens));
-  for (std::size_t first = 0; first < n; first += texts_of_block) {
-    const Rows rows =
-        embedder.embed_tokens(std::span(ids).subspan(first, std::min(texts_of_block, n - first)));
+  const Size all = count(blocks, embedder);
+  if (file) file->write(npy_header(all.texts, embedder.width()));
+  if (!file && json) print(json_head(model, embedder.width(), all.tokens));
+  std::size_t done = 0;
+  for (Ids ids = next_ids(blocks, embedder, done); !ids.empty(); ids = next_ids(blocks, embedder, done)) {
+    const Rows rows = embedder.embed_tokens(ids);
     if (interrupted()) throw Stop{130, {}};
-    for (std::size_t i = 0; i < rows.tokens.size(); ++i) {
+    if (file) file->write(bytes_of(rows.numbers.data(), rows.numbers.size()));
+    for (std::size_t i = 0; i < ids.size(); ++i, ++done) {
       for (const float x : rows[i])
-        MICA_CHECK(std::isfinite(x), failed, "text ", first + i + 1,
+        MICA_CHECK(std::isfinite(x), failed, "text ", done + 1,
                    ": the embedding has a number that is not finite");
-    }
-    if (file) {
-      file->write(bytes_of(rows.numbers.data(), rows.numbers.size()));
-    } else {
-      print(json ? json_of(rows, first) : jsonl ? jsonl_of(rows, first) : text_of(rows));
+      if (file) continue;
+      print(json    ? json_of(rows[i], done)
+            : jsonl ? jsonl_of(rows[i], done, rows.tokens[i])
+                    : line_of(rows[i]));
     }
   }
+  MICA_CHECK(done == all.texts, failed, lines, ": changed while it was read");
   if (file) file->commit();
   if (!file && json) print("]}\n");
-  note(*this, join(n, n == 1 ? " text, " : " texts, ", tokens, " tokens, ",
-                   fixed(static_cast<double>(tokens) / watch.seconds(), 0), " t/s"));
+  note(*this, join(done, done == 1 ? " text, " : " texts, ", all.tokens, " tokens, ",
+                   fixed(static_cast<double>(all.tokens) / watch.seconds(), 0), " t/s"));
   return 0;
+}
+
+/// One pass over all texts before the first row is written, so that one that is too long costs nothing.
+Size Embed::count(TextBlocks& blocks, const TextEmbedder& embedder) const {
+  Size all;
+  for (Ids ids = next_ids(blocks, embedder, 0); !ids.empty(); ids = next_ids(blocks, embedder, all.texts)) {
+    all.texts += ids.size();
+    for (const std::vector<TokenId>& text : ids) all.tokens += text.size();
+  }
+  check_texts(all.texts != 0);
+  return all;
+}
+
+/// The tokens of the next block; first: texts before it.
+Ids Embed::next_ids(TextBlocks& blocks, const TextEmbedder& embedder, std::size_t first) const {
+  if (interrupted()) throw Stop{130, {}};
+  return embedder.tokens_of(blocks.next(), use_, first);
 }
 
 }  // namespace

@@ -122,12 +122,14 @@ class BasicTextEmbedder {
   [[nodiscard]] Rows embed(std::span<const std::string> texts, TextUse use = TextUse::any) {
     return embed_tokens(tokens_of(texts, use));
   }
-  /// What embed() reads of these texts. Raises as it does.
+  /// What embed() reads of these texts, of which the first is text `first` + 1 in errors. Raises as it does.
   [[nodiscard]] std::vector<std::vector<TokenId>> tokens_of(std::span<const std::string> texts,
-                                                            TextUse use = TextUse::any) const {
+                                                            TextUse use = TextUse::any,
+                                                            std::size_t first = 0) const {
     MICA_CHECK(!ranks(), usage, "the model is a reranker: it scores pairs of a query and a document");
     std::vector<std::vector<TokenId>> all;
-    for (std::size_t i = 0; i < texts.size(); ++i) all.push_back(tokens(texts[i], use, join("text ", i + 1)));
+    for (const std::string& text : texts)
+      all.push_back(tokens(text, use, join("text ", first + all.size() + 1)));
     return all;
   }
   /// The relevance of each document for the query: a larger score is better. A reranker scores pairs, other
