@@ -58,6 +58,31 @@ TEST_CASE("gelu_tanh is the tanh form of GELU, exact to a few units near zero") 
   CHECK(kernel::gelu_tanh(1e30f) == 1e30f);
 }
 
+TEST_CASE("gelu_erf is within 8e-8 and two roundings of the exact form, and within 4e-6 of a small result") {
+  for_numbers([](float number) {
+    const double x = number, exact = x * std::erfc(-x / std::sqrt(2.0)) / 2;
+    const double error = std::fabs(kernel::gelu_erf(number) - exact);
+    INFO("x = " << x);
+    CHECK(error <= 8e-8 + std::fabs(exact) * 2 * rounding);
+    if (x >= -6) CHECK(error <= std::fabs(exact) * 4e-6);
+    if (x > 6) CHECK(kernel::gelu_erf(number) == number);
+    if (x < -6) CHECK(kernel::gelu_erf(number) == 0);
+  });
+  CHECK(kernel::gelu_erf(inf) == inf);
+  CHECK(std::isnan(kernel::gelu_erf(-inf)));
+}
+
+TEST_CASE("quick_exp is within 1.1e-4 of itself and ends where exp does") {
+  for (float x = 0; x > -87; x -= 0.01173f) {
+    const double exact = std::exp(static_cast<double>(x));
+    INFO("x = " << x);
+    CHECK(std::fabs(kernel::quick_exp(x) - exact) <= exact * (1.02e-4 + 88 * rounding));
+  }
+  CHECK(kernel::quick_exp(0) == 1);
+  CHECK(kernel::quick_exp(-87.01f) == 0);
+  CHECK(kernel::quick_exp(-inf) == 0);
+}
+
 TEST_CASE("tanh is within 5e-7 and ends at one") {
   for_numbers([](float x) {
     INFO("x = " << x);
@@ -81,8 +106,9 @@ TEST_CASE("softplus is within 6e-7 of itself, small results included") {
 }
 
 TEST_CASE("functions of NaN are NaN") {
-  for (const float y : {kernel::exp(nan), kernel::sigmoid(nan), kernel::silu(nan), kernel::gelu_tanh(nan),
-                        kernel::tanh(nan), kernel::softplus(nan)}) {
+  for (const float y :
+       {kernel::exp(nan), kernel::sigmoid(nan), kernel::silu(nan), kernel::gelu_tanh(nan),
+        kernel::gelu_erf(nan), kernel::quick_exp(nan), kernel::tanh(nan), kernel::softplus(nan)}) {
     CHECK(y != y);
   }
 }

@@ -116,7 +116,7 @@ TEST_CASE("the softmax finds the first of equal maxima, passes over NaN and keep
   for (const std::size_t first : std::initializer_list<std::size_t>{0, 3, 16}) {
     for (const std::size_t length : std::initializer_list<std::size_t>{1, 4, 21, 200}) {
       for (const std::vector<float>& turn : scores) {
-        const auto run = [&](auto kernels) {
+        const auto run = [&](auto kernels, bool fast8) {
           std::vector<float> p(kernel::chunk_tokens + 2, 9.0f);  // p, then max and sum
           for (std::size_t j = 0; j < length; ++j) p[first + j] = turn[j % turn.size()];
           const Visible visible{static_cast<std::uint16_t>(first),
@@ -127,14 +127,19 @@ TEST_CASE("the softmax finds the first of equal maxima, passes over NaN and keep
           a.p = {p.data(), 1, kernel::chunk_tokens};
           a.max = p.data() + kernel::chunk_tokens;
           a.sum = a.max + 1;
+          a.fast8 = fast8;
           decltype(kernels)::attention_softmax(a);
           return p;
         };
-        const auto expected = run(kernel::Scalar{});
-        test::for_each_target([&] {
-          INFO("from " << first << ", " << length << " scores, the first " << turn[0]);
-          CHECK(test::differences(expected.data(), run(kernel::Highway{}).data(), expected.size()) == 0);
-        });
+        for (const bool fast8 : {false, true}) {
+          const auto expected = run(kernel::Scalar{}, fast8);
+          test::for_each_target([&] {
+            INFO("from " << first << ", " << length << " scores, the first " << turn[0] << ", fast8 "
+                         << fast8);
+            CHECK(test::differences(expected.data(), run(kernel::Highway{}, fast8).data(), expected.size()) ==
+                  0);
+          });
+        }
       }
     }
   }

@@ -21,8 +21,8 @@
 //                            c = 0;  c = fma(q[i] * step[i], code, c) for i in order
 //                            s[j] = (c + the sum of q[i] * minimum[i] in chain i % 16, then tree16) * scale
 //   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/elementwise.hpp); then
-//            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16
-//            (kernel/matmul.hpp)
+//            m = max s[j];  p[j] = exp(s[j] - m), fast8: quick_exp (kernel/activation.hpp);
+//            l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
 //   values   o[i] = 0, or with `adds` unchanged;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for
 //            visible j in order
 //            (p[j] * scale[b][j] for blocks and groups of KIVI, p[j] alone for real elements)
@@ -84,7 +84,7 @@ struct AttentionArgs {
   float softcap = 0;                        // soft cap of visible scores, applied before the maximum; 0: none
   bool adds = false;                        // values are added to `out`
   const std::byte* const* ahead = nullptr;  // (chunk_tiles) a hint: those read next; may be null
-  bool fast8 = false;                       // over Q8_0: queries and weights are integers of one byte
+  bool fast8 = false;                       // over Q8_0: integers of one byte; of any element: quick_exp
 
   /// The largest integers of a query and of a row of weights, where keys and values are Q8_0.
   [[nodiscard]] constexpr float query_max() const noexcept { return fast8 ? fast8_query_top : query_top; }

@@ -152,34 +152,44 @@ inline float largest(const float* p, std::size_t first, std::size_t last) {
   return best;
 }
 
-inline void attention_softmax(const AttentionArgs& a) {
+/// p = exp(p - m) of what a row sees; the result is the sum.
+template <bool quick>
+HWY_INLINE float exp_run(float* p, const Visible& v, float m) {
   const DF d;
+  const VF top = hn::Set(d, m);
+  const auto exp_of = [&](VF x) HWY_ATTR {
+    return quick ? quick_exp_lanes(hn::Sub(x, top)) : exp_up_to_zero(hn::Sub(x, top));
+  };
+  VF c[parts];
+  for (std::size_t part = 0; part < parts; ++part) c[part] = hn::Zero(d);
+  for (std::size_t tile = first_tile(v); tile < last_tile(v); ++tile) {
+    const bool inside = tile * 16 >= v.first && tile * 16 + 16 <= v.last;
+    MICA_UNROLL
+    for (std::size_t part = 0; part < parts; ++part) {
+      float* const at = p + tile * 16 + part * lanes;
+      if (inside) {
+        const VF e = exp_of(load(at));
+        hn::StoreU(e, d, at);
+        c[part] = hn::Add(c[part], e);
+      } else {
+        const auto mask = mask_of(slots_in(v, tile), part);
+        const VF e = exp_of(hn::MaskedLoad(mask, d, at));
+        hn::BlendedStore(e, mask, d, at);
+        c[part] = hn::IfThenElse(mask, hn::Add(c[part], e), c[part]);
+      }
+    }
+  }
+  return tree(c);
+}
+
+inline void attention_softmax(const AttentionArgs& a) {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     const Visible v = a.visible[r];
     if (v.empty()) continue;
     float* const p = a.p[r].data();
     if (a.softcap != 0) softcap_run(p + v.first, v.last - v.first, a.softcap);
-    const float m = largest(p, v.first, v.last);
-    VF c[parts];
-    for (std::size_t part = 0; part < parts; ++part) c[part] = hn::Zero(d);
-    for (std::size_t tile = first_tile(v); tile < last_tile(v); ++tile) {
-      const Slots s = slots_in(v, tile);
-      for (std::size_t part = 0; part < parts; ++part) {
-        float* const at = p + tile * 16 + part * lanes;
-        if (s.all()) {
-          const VF e = exp_up_to_zero(hn::Sub(load(at), hn::Set(d, m)));
-          hn::StoreU(e, d, at);
-          c[part] = hn::Add(c[part], e);
-        } else {
-          const auto mask = mask_of(s, part);
-          const VF e = exp_up_to_zero(hn::Sub(hn::MaskedLoad(mask, d, at), hn::Set(d, m)));
-          hn::BlendedStore(e, mask, d, at);
-          c[part] = hn::IfThenElse(mask, hn::Add(c[part], e), c[part]);
-        }
-      }
-    }
-    a.max[r] = m;
-    a.sum[r] = tree(c);
+    a.max[r] = largest(p, v.first, v.last);
+    a.sum[r] = a.fast8 ? exp_run<true>(p, v, a.max[r]) : exp_run<false>(p, v, a.max[r]);
   }
 }
 

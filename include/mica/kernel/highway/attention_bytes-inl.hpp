@@ -34,21 +34,19 @@ struct ByteRow {
   std::int32_t start;  // of a query's sums: keys are multiplied as code + 128
 };
 
-HWY_INLINE VI integers(VF x, const IntegerScale& how) {
-  return how.inverse == 0 ? hn::Zero(DI()) : hn::NearestInt(hn::Mul(x, hn::Set(DF(), how.inverse)));
-}
-
 inline void query_bytes(const AttentionArgs& a, std::size_t row, ByteRow& out) {
   const float* const q = a.q[row].data();
   const IntegerScale how(largest_bits(q, a.head_dim), fast8_query_top);
-  const hn::Rebind<std::int8_t, DF> d8;
+  out.scale = how.scale;
+  out.start = 0;
+  if (how.inverse == 0) return static_cast<void>(std::fill_n(out.code, a.head_dim, std::uint8_t{0}));
+  const VF factor = hn::Set(DF(), how.inverse);
   VI sum = hn::Zero(DI());
   for (std::size_t i = 0; i < a.head_dim; i += lanes) {
-    const VI code = integers(load(q + i), how);
-    sum = hn::Add(sum, code);
-    hn::StoreU(hn::DemoteTo(d8, code), d8, reinterpret_cast<std::int8_t*>(out.code) + i);
+    const VI bits = rounded_bits(load(q + i), factor);
+    sum = hn::Add(sum, integers_of(bits));
+    store_lowest_bytes(bits, out.code + i);
   }
-  out.scale = how.scale;
   out.start = -128 * hn::ReduceSum(DI(), sum);
 }
 
@@ -118,23 +116,28 @@ HWY_NOINLINE void byte_scores_of_rows(const AttentionArgs& a, const std::size_t*
 inline void byte_weights(const AttentionArgs& a, std::size_t row, const ValueScales& scale, ByteRow& out) {
   const DF d;
   const Visible& seen = a.visible[row];
+  const float* const p = a.p[row].data();
   alignas(64) float weight[chunk_tokens];
   const std::size_t first = first_tile(seen) * 16, last = last_tile(seen) * 16;
+  const auto cut = [&](std::size_t j, VF w) HWY_ATTR {
+    const Slots slots = slots_in(seen, j / 16);
+    return slots.all() ? w : hn::IfThenElseZero(mask_of(slots, 0), w);
+  };
   VI largest = hn::Zero(DI());
   for (std::size_t j = first; j < last; j += lanes) {
-    const Slots slots = slots_in(seen, j / 16);
-    VF w = hn::Mul(load(a.p[row].data() + j), hn::Load(d, scale.of + j));
-    if (!slots.all()) w = hn::IfThenElseZero(mask_of(slots, 0), w);
+    VF w = hn::Mul(load(p + j), hn::Load(d, scale.of + j));
+    if (j == first || j + lanes == last) w = cut(j, w);
     hn::Store(w, d, weight + j);
     largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(w)));
   }
   const IntegerScale how(hn::ReduceMax(DI(), largest), fast8_weight_top);
-  const hn::Rebind<std::uint8_t, DF> d8;
-  std::fill_n(out.code, first, std::uint8_t{0});
-  for (std::size_t j = first; j < last; j += lanes)
-    hn::StoreU(hn::DemoteTo(d8, integers(hn::Load(d, weight + j), how)), d8, out.code + j);
-  std::fill_n(out.code + last, chunk_tokens - last, std::uint8_t{0});
   out.scale = how.scale;
+  if (how.inverse == 0) return static_cast<void>(std::fill_n(out.code, chunk_tokens, std::uint8_t{0}));
+  if (first != 0) std::fill_n(out.code, first, std::uint8_t{0});
+  if (last != chunk_tokens) std::fill_n(out.code + last, chunk_tokens - last, std::uint8_t{0});
+  const VF factor = hn::Set(d, how.inverse);
+  for (std::size_t j = first; j < last; j += lanes)
+    store_lowest_bytes(rounded_bits(hn::Load(d, weight + j), factor), out.code + j);
 }
 
 /// Numbers [first, first + vectors * lanes) of the outputs.

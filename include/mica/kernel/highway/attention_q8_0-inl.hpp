@@ -220,30 +220,60 @@ HWY_NOINLINE void q8_values_of_rows(const AttentionArgs& a, const std::size_t* r
 
 // ---- storing
 
-/// The codes of a head, and zeros to a multiple of four; the result is their scale.
-inline Half encode_head(const float* x, std::size_t n, std::int8_t* code) {
-  const DF d;
-  const std::int32_t bits = largest_bits(x, n);
-  const Half scale = to_half(bits < infinite_bits ? std::bit_cast<float>(bits) / 127.0f
-                                                  : std::numeric_limits<float>::quiet_NaN());
-  if (!(to_float(scale) > 0)) {
-    std::fill_n(code, format::Q8_0::padded(n), std::int8_t{0});
-    return scale;
+/// The scales of up to 16 heads, and what their numbers are multiplied by: 0 where all codes are.
+struct HeadScales {
+  alignas(64) std::int32_t largest[16] = {};  // bits of the largest magnitude of each
+  alignas(64) float inverse[16];
+  alignas(64) Half scale[16];
+
+  /// From `largest`.
+  HWY_INLINE void find() {
+    const DF d;
+    const hn::Rebind<hwy::float16_t, DF> dh;
+    const hn::Rebind<std::uint16_t, DF> d16;
+    for (std::size_t i = 0; i < 16; i += lanes) {
+      const VI bits = hn::Load(DI(), largest + i);
+      const VF exact = hn::Div(hn::BitCast(d, bits), hn::Set(d, 127.0f));
+      const auto finite = hn::RebindMask(d, hn::Lt(bits, hn::Set(DI(), infinite_bits)));
+      auto* const to = reinterpret_cast<std::uint16_t*>(scale + i);
+      if constexpr (converts_halves) {
+        const VF or_nan = hn::IfThenElse(finite, exact, hn::BitCast(d, hn::Set(DI(), 0x7FC00000)));
+        hn::StoreU(hn::BitCast(d16, hn::DemoteTo(dh, or_nan)), d16, to);
+      } else {
+        alignas(64) float values[lanes];
+        hn::Store(exact, d, values);
+        for (std::size_t k = 0; k < lanes; ++k) {
+          scale[i + k] =
+              to_half(largest[i + k] < infinite_bits ? values[k] : std::numeric_limits<float>::quiet_NaN());
+        }
+      }
+      const VF stored = load(scale + i);
+      const VF inverse_of = hn::Div(hn::Set(d, 1.0f), stored);
+      hn::Store(hn::IfThenElseZero(hn::Gt(stored, hn::Zero(d)), inverse_of), d, inverse + i);
+    }
   }
-  const float inverse = 1.0f / to_float(scale);
-  const hn::Rebind<std::int8_t, DF> d8;
-  const VI top = hn::Set(DI(), 127);
+};
+
+/// The codes of a head, and zeros to a multiple of four.
+HWY_INLINE void encode_head(const float* x, std::size_t n, float inverse, std::int8_t* code) {
+  const std::size_t padded = format::Q8_0::padded(n);
+  if (inverse == 0) return static_cast<void>(std::fill_n(code, padded, std::int8_t{0}));
+  const VF factor = hn::Set(DF(), inverse);
+  const hn::Repartition<std::int16_t, DF> d16;
+  const hn::Rebind<std::int8_t, decltype(d16)> d8;
+  const auto top = hn::Set(d16, 127);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const VI rounded = hn::NearestInt(hn::Mul(load(x + i), hn::Set(d, inverse)));
-    hn::StoreU(hn::DemoteTo(d8, hn::Max(hn::Min(rounded, top), hn::Neg(top))), d8, code + i);
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const VI low = hn::NearestInt(hn::Mul(load(x + i), factor));
+    const VI high = hn::NearestInt(hn::Mul(load(x + i + lanes), factor));
+    const auto both = hn::OrderedDemote2To(d16, low, high);
+    hn::StoreU(hn::DemoteTo(d8, hn::Max(hn::Min(both, top), hn::Neg(top))), d8, code + i);
   }
   for (; i < n; ++i) {
     const float rounded = std::nearbyint(x[i] * inverse);
     code[i] = static_cast<std::int8_t>(HWY_MAX(HWY_MIN(rounded, 127.0f), -127.0f));
   }
-  for (; i < format::Q8_0::padded(n); ++i) code[i] = 0;
-  return scale;
+  for (; i < padded; ++i) code[i] = 0;
 }
 
 /// Four tokens of a tile's values, of which the first slot is a multiple of four.
@@ -265,12 +295,15 @@ inline void store_bytes(const StoreArgs& a) {
   using format::Q8_0;
   const std::size_t n = a.x.rows(), dims = a.x.cols(), padded = Q8_0::padded(dims);
   auto* const codes = reinterpret_cast<std::int8_t*>(a.tile);
-  Half* const scales = const_cast<Half*>(Q8_0::scales(a.tile, dims));
+  HeadScales scales;
+  for (std::size_t i = 0; i < n; ++i) scales.largest[i] = largest_bits(a.x[i].data(), dims);
+  scales.find();
+  std::copy_n(scales.scale, n, const_cast<Half*>(Q8_0::scales(a.tile, dims)) + a.slot);
   std::int8_t code[4][max_head_dim];
   for (std::size_t i = 0; i < n;) {
     const std::size_t slot = a.slot + i, together = a.values && slot % 4 == 0 && i + 4 <= n ? 4 : 1;
     for (std::size_t k = 0; k < together; ++k)
-      scales[slot + k] = encode_head(a.x[i + k].data(), dims, code[k]);
+      encode_head(a.x[i + k].data(), dims, scales.inverse[i + k], code[k]);
     if (together == 4) {
       store_four_values(code, padded, codes + slot * padded);
     } else if (a.values) {

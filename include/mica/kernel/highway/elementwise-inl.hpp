@@ -54,6 +54,22 @@ HWY_INLINE VF exp_up_to_zero(VF x) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, C::lowest)), hn::Zero(d), result);
 }
 
+/// kernel::quick_exp, lane by lane.
+HWY_INLINE VF quick_exp_lanes(VF x) {
+  using C = ExpConstants;
+  const DF d;
+  const VF y = hn::Mul(x, hn::Set(d, C::log2_e));
+  const VF shifted = hn::Add(y, hn::Set(d, integer_magic)),
+           r = hn::Sub(y, hn::Sub(shifted, hn::Set(d, integer_magic)));
+  VF q = hn::Set(d, C::quick_power[3]);
+  MICA_UNROLL
+  for (std::size_t i = 3; i-- > 0;) q = hn::MulAdd(q, r, hn::Set(d, C::quick_power[i]));
+  const VI exponent = hn::ShiftLeft<23>(hn::Add(hn::BitCast(DI(), shifted), hn::Set(DI(), 127)));
+  const VF result =
+      hn::Mul(q, hn::BitCast(d, exponent));  // not an addition to the exponent, which a NaN has too
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, C::lowest)), result);
+}
+
 /// 1 + exp(x).
 HWY_INLINE VF one_plus_exp(VF x) { return hn::Add(hn::Set(DF(), 1.0f), exp_lanes(x)); }
 
@@ -67,13 +83,18 @@ HWY_INLINE VF gelu_tanh_lanes(VF x) {
 HWY_INLINE VF gelu_erf_lanes(VF x) {
   using C = ErfConstants;
   const DF d;
-  const VF one = hn::Set(d, 1.0f), z = hn::Mul(hn::Abs(x), hn::Set(d, C::root_half));
-  const VF t = hn::Div(one, hn::MulAdd(hn::Set(d, C::slope), z, one));
-  VF q = hn::Set(d, C::fit[8]);
+  const VF one = hn::Set(d, 1.0f), a = hn::Abs(x);
+  VF p = hn::Set(d, C::log_of_half[10]);
   MICA_UNROLL
-  for (std::size_t i = 8; i-- > 0;) q = hn::MulAdd(q, t, hn::Set(d, C::fit[i]));
-  const VF part = hn::Mul(hn::Mul(hn::Set(d, 0.5f), t), q);
-  const VF half = hn::Mul(part, exp_up_to_zero(hn::Neg(hn::Mul(z, z))));
+  for (std::size_t i = 10; i-- > 0;) p = hn::MulAdd(p, a, hn::Set(d, C::log_of_half[i]));
+  const VI n = hn::NearestInt(p);
+  const VF r = hn::Sub(p, hn::ConvertTo(d, n));
+  VF q = hn::Set(d, C::power[5]);
+  MICA_UNROLL
+  for (std::size_t i = 5; i-- > 0;) q = hn::MulAdd(q, r, hn::Set(d, C::power[i]));
+  // The result stays a normal number, so 2^-n is taken from the exponent. A NaN stays one: its n is -2^31.
+  const VF power = hn::BitCast(d, hn::Sub(hn::BitCast(DI(), q), hn::ShiftLeft<23>(n)));
+  const VF half = hn::IfThenZeroElse(hn::Gt(a, hn::Set(d, C::reach)), power);
   return hn::Mul(x, hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(one, half), half));
 }
 HWY_INLINE VF tanh_lanes(VF x) {
@@ -107,13 +128,12 @@ HWY_INLINE GroupScale scale_of(float largest) {
 
 /// Stores the codes of 16 values; the lanes of the answer add up to their sum.
 HWY_INLINE VI encode_16(const float* x, VF inverse, std::int8_t* codes) {
-  const hn::Rebind<std::int8_t, DF> d8;
   VI total = hn::Zero(DI());
   MICA_UNROLL
   for (std::size_t i = 0; i < 16; i += lanes) {
-    const VI code = hn::NearestInt(hn::Mul(load(x + i), inverse));
-    hn::StoreU(hn::DemoteTo(d8, code), d8, codes + i);
-    total = hn::Add(total, code);
+    const VI bits = rounded_bits(load(x + i), inverse);
+    store_lowest_bytes(bits, codes + i);
+    total = hn::Add(total, integers_of(bits));
   }
   return total;
 }

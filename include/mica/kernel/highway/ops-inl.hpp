@@ -59,6 +59,26 @@ inline constexpr std::size_t parts = 16 / lanes;
 /// Registers decide how large a tile may be.
 inline constexpr bool many_registers = HWY_TARGET != HWY_AVX2;
 
+/// Floats become halves by an instruction, which rounds as to_half() does.
+inline constexpr bool converts_halves = HWY_ARCH_X86 ? HWY_TARGET <= HWY_AVX2 : HWY_ARCH_ARM_A64 != 0;
+
+/// Adding it rounds a number of less than 2^22 to an integer, to nearest even: the lowest bits of the sum are
+/// those of the integer, in two's complement.
+inline constexpr float integer_magic = 12582912.0f;  // 1.5 * 2^23
+/// Integers that are nearest to x * factor, of less than 2^22, in the lowest bits of lanes.
+HWY_INLINE VI rounded_bits(VF x, VF factor) {
+  return hn::BitCast(DI(), hn::Add(hn::Mul(x, factor), hn::Set(DF(), integer_magic)));
+}
+/// The integers themselves.
+HWY_INLINE VI integers_of(VI bits) {
+  return hn::Sub(bits, hn::Set(DI(), std::bit_cast<std::int32_t>(integer_magic)));
+}
+template <class Byte>
+HWY_INLINE void store_lowest_bytes(VI bits, Byte* to) {
+  const hn::Rebind<std::uint8_t, DF> d8;
+  hn::StoreU(hn::TruncateTo(d8, hn::BitCast(DU(), bits)), d8, reinterpret_cast<std::uint8_t*>(to));
+}
+
 // Loads of numbers as they lie in memory.
 HWY_INLINE VF load(const float* p) { return hn::LoadU(DF(), p); }
 HWY_INLINE VF load(const Half* p) {

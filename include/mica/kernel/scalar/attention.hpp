@@ -173,7 +173,7 @@ inline void attention_softmax(const AttentionArgs& a) noexcept {
     for (std::size_t j = first; j < last; ++j) m = a.p[r][j] > m ? a.p[r][j] : m;
     Chains sum;
     for (std::size_t j = first; j < last; ++j) {
-      a.p[r][j] = exp(a.p[r][j] - m);
+      a.p[r][j] = a.fast8 ? quick_exp(a.p[r][j] - m) : exp(a.p[r][j] - m);
       sum.add(j, a.p[r][j]);
     }
     a.max[r] = m;

@@ -74,6 +74,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
 
 template <class A>
 void attention_softmax(const AttentionArgs& a) noexcept {
+  if (a.fast8) return scalar::attention_softmax(a);
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
     const std::size_t first = a.visible[r].first, last = a.visible[r].last;
