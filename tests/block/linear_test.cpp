@@ -68,8 +68,8 @@ TEST_CASE("workers with tokens of their own give the bits of one worker, and rou
                                   k);
   exec::Team team(3);
   exec::Inline one;
-  REQUIRE(block::token_blocks(n, rows * k, 3) == 3);
-  REQUIRE(block::token_blocks(n, rows * k, 1) == 2);
+  REQUIRE(block::token_blocks(n, rows * k, 3) == 6);
+  REQUIRE(block::token_blocks(n, rows * k, 1) == 4);
   std::vector<std::vector<float>> all;
   for (const std::size_t from : std::initializer_list<std::size_t>{0, 150, 201}) {
     std::vector<std::int8_t> codes(n * k);

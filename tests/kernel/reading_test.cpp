@@ -5,6 +5,7 @@
 #include "mica/kernel/highway/reading.hpp"
 
 #include "kernel/product.hpp"
+#include "mica/base/bits.hpp"
 
 #include <doctest/doctest.h>
 
@@ -44,23 +45,41 @@ TEST_CASE("weights are read in order where that is clearly faster, and apart unt
 }
 
 TEST_CASE("trials read each panel once, and both orders as often, in slices of any size") {
-  for (const std::size_t slice : {1u, 3u, 4u, 6u, 64u, 5000u}) {
-    for (const std::size_t n : {1u, 7u, 100u, 8192u}) {
-      CAPTURE(slice);
-      CAPTURE(n);
-      ReadingChoice choice;
-      Panels panels{std::vector<int>(n), {}};
-      for (std::size_t p = 0; p < n; p += slice)
-        read_in_turns(
-            choice, p, std::min(p + slice, n), 1000,
-            [&](std::size_t first, std::size_t end, Reading reading) { panels(first, end, reading); });
-      CHECK(panels.order.size() == n);
-      for (const int read : panels.read) REQUIRE(read == 1);
-      for (std::size_t p = 0; p < std::min<std::size_t>(n, 4096); ++p)
-        REQUIRE((panels.order[p] == Reading::in_order) == (p / timed_panels / 2 % 2 == 1));
-      CHECK(choice.is_made() == (n == 8192 && slice >= timed_panels && slice != 6));
+  for (const std::size_t panel_bytes : {bytes_of_turn / timed_panels, std::size_t{1000}, 4 * bytes_of_turn}) {
+    const std::size_t turn = round_up(ceil_div(bytes_of_turn, panel_bytes), timed_panels);
+    CHECK(turn * panel_bytes >= bytes_of_turn);
+    for (const std::size_t slice : {1u, 3u, 4u, 6u, 64u, 5000u}) {
+      for (const std::size_t n : {1u, 7u, 100u, 8192u}) {
+        CAPTURE(panel_bytes);
+        CAPTURE(slice);
+        CAPTURE(n);
+        ReadingChoice choice;
+        Panels panels{std::vector<int>(n), {}};
+        for (std::size_t p = 0; p < n; p += slice)
+          read_in_turns(
+              choice, p, std::min(p + slice, n), panel_bytes,
+              [&](std::size_t first, std::size_t end, Reading reading) { panels(first, end, reading); });
+        CHECK(panels.order.size() == n);
+        for (const int read : panels.read) REQUIRE(read == 1);
+        for (std::size_t p = 0; p < std::min<std::size_t>(n, 4096); ++p)
+          REQUIRE((panels.order[p] == Reading::in_order) == (p / turn / 2 % 2 == 1));
+        const bool often = turn == timed_panels && slice >= timed_panels && slice != 6;
+        CHECK(choice.is_made() == (n == 8192 && often));
+      }
     }
   }
+}
+
+TEST_CASE("narrow panels of both orders are compared by lines that no other order asked for") {
+  constexpr std::size_t panel_bytes = 1000,
+                        turn = round_up(ceil_div(bytes_of_turn, panel_bytes), timed_panels);
+  ReadingChoice choice;
+  std::size_t calls = 0;
+  for (std::size_t p = 0; !choice.is_made(); p += timed_panels, ++calls) {
+    REQUIRE(calls < 100'000);
+    read_in_turns(choice, p, p + timed_panels, panel_bytes, [](std::size_t, std::size_t, Reading) {});
+  }
+  CHECK(calls * timed_panels >= 4 * turn * (ReadingChoice::max_comparisons - 1));  // one in four turns
 }
 
 TEST_CASE_TEMPLATE("a product that tries both orders has the bits of the specification", F, format::Q4_K,

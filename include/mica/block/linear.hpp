@@ -40,14 +40,15 @@ inline constexpr std::size_t shared_matrix = std::size_t{4} << 20;
 
 /// The number of tasks, each with a block of the n tokens and all rows, if products with matrices of
 /// `numbers` weights together are divided by tokens; 0: they are divided by rows. Small matrices are read by
-/// every worker, for 32 to 128 tokens at a time, whose activations stay in the core's own cache. Large ones
-/// are read once, so that each worker has some rows for all tokens.
+/// every worker, for 32 to 64 tokens at a time, whose activations stay in the core's own cache. Large ones
+/// are read once, so that each worker has some rows for all tokens. More tokens at a time are no faster, and
+/// leave a worker idle for longer where the other one's core is shared with other programs.
 [[nodiscard]] constexpr std::size_t token_blocks(std::size_t n, std::size_t numbers,
                                                  std::size_t workers) noexcept {
   if (numbers > shared_matrix || n < 32 * workers) return 0;
-  return round_up(ceil_div<std::size_t>(n, 128), workers);
+  return round_up(ceil_div<std::size_t>(n, 64), workers);
 }
-static_assert(token_blocks(512, 384 * 1536, 2) == 4 && token_blocks(128, 384 * 1536, 2) == 2);
+static_assert(token_blocks(512, 384 * 1536, 2) == 8 && token_blocks(128, 384 * 1536, 2) == 2);
 static_assert(token_blocks(64, 384 * 1536, 2) == 2 && token_blocks(63, 384 * 1536, 2) == 0);
 static_assert(token_blocks(512, 4096 * 4096, 2) == 0 && token_blocks(0, 384 * 1536, 4) == 0);
 

@@ -5,6 +5,7 @@
 // in turns and time them. Both give the same bits. No Highway header.
 #pragma once
 
+#include "mica/base/bits.hpp"
 #include "mica/format/concept.hpp"
 
 #include <algorithm>
@@ -63,8 +64,11 @@ template <WeightFormat F>
 /// Matrices below this many bytes may lie in a cache, and are not timed. Limit: a format that occurs in
 /// smaller ones alone is read apart.
 inline constexpr std::size_t min_timed_matrix = std::size_t{256} << 10;
-/// Panels that are read in one order: the rows of a task of one token (block/linear.hpp).
+/// Panels that are timed together: the rows of a task of one token (block/linear.hpp).
 inline constexpr std::size_t timed_panels = 4;
+/// Bytes, at least, that are read in one order before it is timed. Lines that `apart` asked for ahead of them
+/// would count for the other order.
+inline constexpr std::size_t bytes_of_turn = std::size_t{64} << 10;
 
 /// The last time of a thread that is not compared yet.
 struct ReadingTime {
@@ -73,15 +77,16 @@ struct ReadingTime {
 };
 
 /// Reads panels [p, end) of panel_bytes bytes by read(first, last, reading). Until the choice is made, two
-/// groups of `timed_panels` panels are read apart, two in order, and so on. The second of each two is timed:
-/// the other order may have asked for lines of the first.
+/// turns of as many panels as bytes_of_turn fill are read apart, two in order, and so on. The second of each
+/// two is timed.
 template <class Read>
 void read_in_turns(ReadingChoice& choice, std::size_t p, std::size_t end, std::size_t panel_bytes,
                    const Read& read) noexcept {
   using Clock = std::chrono::steady_clock;
   thread_local ReadingTime apart;
+  const std::size_t panels_of_turn = round_up(ceil_div(bytes_of_turn, panel_bytes), timed_panels);
   while (p < end && !choice.is_made()) {
-    const std::size_t turn = p / timed_panels, stop = std::min(end, (turn + 1) * timed_panels);
+    const std::size_t turn = p / panels_of_turn, stop = std::min(end, (p / timed_panels + 1) * timed_panels);
     const Reading reading = turn / 2 % 2 == 0 ? Reading::apart : Reading::in_order;
     const Clock::time_point begin = Clock::now();
     read(p, stop, reading);
