@@ -41,6 +41,24 @@ TEST_CASE("a booking of any size cannot wrap the ledger") {
   CHECK_FALSE(open.book(Account::weights, 1));
 }
 
+TEST_CASE("the bytes of the process are booked by the first model and released with the last one") {
+  Ledger ledger(100);
+  CHECK_FALSE(ledger.enter_process(101));
+  CHECK(ledger.used() == 0);
+  CHECK(ledger.enter_process(60));
+  CHECK(ledger.enter_process(60));
+  ledger.leave_process();
+  CHECK(ledger.used(Account::process) == 60);
+  ledger.leave_process();
+  CHECK(ledger.used() == 0);
+
+  CHECK(ledger.book(Account::process, 40));  // by the program itself
+  CHECK(ledger.enter_process(70));
+  CHECK(ledger.used() == 40);
+  ledger.leave_process();
+  CHECK(ledger.used() == 40);
+}
+
 TEST_CASE("released bytes can be booked again, and peaks remember") {
   Ledger ledger(100);
   REQUIRE(ledger.book(Account::activations, 80));

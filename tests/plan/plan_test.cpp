@@ -11,6 +11,8 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
+
 namespace mica::test::plan_test {
 namespace {
 
@@ -133,6 +135,14 @@ TEST_CASE("models of one ledger book the process once, and leave nothing behind"
       auto second = open_one();
       CHECK(ledger->used() == 2 * one - plan::any_process_bytes);
     }
+    CHECK(ledger->used() == one);
+  }
+  CHECK(ledger->used() == 0);
+  {
+    std::optional first(open_one());
+    const std::uint64_t one = ledger->used();
+    const auto second = open_one();
+    first.reset();  // the process stays as long as a model
     CHECK(ledger->used() == one);
   }
   CHECK(ledger->used() == 0);

@@ -3,6 +3,7 @@
 #include "io/temporary_folder.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
+#include "mica/base/assert.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"
@@ -27,6 +28,17 @@ namespace {
 
 using Family = arch::AnyOf<arch::All>;
 using Model = Transformer<Family, WithKernels<kernel::Scalar>>;
+
+/// A model without memory for caches, while it is told so.
+struct ModelWithoutCaches : Model {
+  using Model::Model;
+  bool full = false;
+
+  [[nodiscard]] Cache make_cache() const {
+    MICA_CHECK(!full, budget, "no memory for a cache");
+    return Model::make_cache();
+  }
+};
 
 /// A small encoder with random weights, in a file of its own.
 struct SmallFile {
@@ -152,9 +164,32 @@ TEST_CASE("a cancelled call ends before its next step, and a later one runs") {
   std::vector<float> row(embedder.width(), 7.0f);
   CHECK(embedder.embed(ids, row) == model::StepStatus::ok);
   CHECK(row == std::vector<float>(row.size(), 7.0f));
+  CHECK_FALSE(embedder.complete());
   cancel = false;
   CHECK(embedder.embed(ids, row) == model::StepStatus::ok);
   CHECK(row != std::vector<float>(row.size(), 7.0f));
+}
+
+TEST_CASE("texts of a call whose step raised are gone, and a later call gives its own rows") {
+  exec::Inline executor;
+  const SmallFile file("bert", quantize::Recipe::F32);
+  ModelWithoutCaches model(file.document, executor, {.n_ctx = 32, .chunk = 64, .log = {}});
+  Embedder<ModelWithoutCaches> embedder(model);
+  const std::vector<TokenId> ids(9, 5), others(7, 3);
+  std::vector<float> expected(embedder.width()), row(embedder.width(), 7.0f);
+  REQUIRE(embedder.embed(others, expected) == model::StepStatus::ok);
+  CHECK(embedder.complete());
+  const std::vector<std::span<const TokenId>> texts(3, ids);
+  std::vector<float> rows(3 * embedder.width(), 7.0f);
+  model.full = true;
+  CHECK(refusal([&] {
+          static_cast<void>(embedder.embed(texts, {rows.data(), 3, embedder.width()}));
+        }).code() == ErrorCode::budget);
+  CHECK_FALSE(embedder.complete());
+  model.full = false;
+  REQUIRE(embedder.embed(others, row) == model::StepStatus::ok);
+  CHECK(row == expected);
+  CHECK(rows == std::vector<float>(rows.size(), 7.0f));  // no text of the first call was run
 }
 
 }  // namespace mica::test::synthetic_encoder_test

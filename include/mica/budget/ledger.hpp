@@ -10,8 +10,10 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 
 namespace mica::budget {
 
@@ -43,6 +45,24 @@ class Ledger {
         sums_[static_cast<std::size_t>(account)].used.fetch_sub(bytes, std::memory_order_relaxed);
     MICA_ASSERT(held >= bytes);
     total_.used.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+  /// A model enters. Books the bytes of the process, which all models share, unless they are booked: by another
+  /// model, or by the program itself. False, and nothing changed, when they exceed the ceiling.
+  [[nodiscard]] bool enter_process(std::uint64_t bytes) noexcept {
+    const std::lock_guard lock(process_);
+    if (models_ == 0) {
+      shared_ = used(Account::process) == 0 ? bytes : 0;
+      if (!book(Account::process, shared_)) return false;
+    }
+    ++models_;
+    return true;
+  }
+  /// A model that entered leaves: the last one releases these bytes.
+  void leave_process() noexcept {
+    const std::lock_guard lock(process_);
+    MICA_ASSERT(models_ != 0);
+    if (--models_ == 0) release(Account::process, shared_);
   }
 
   /// Bytes: of the budget, booked, booked to one account, and not booked.
@@ -87,6 +107,9 @@ class Ledger {
   std::uint64_t limit_;
   Sum total_;
   std::array<Sum, account_count> sums_;
+  std::mutex process_;
+  std::size_t models_ = 0;    // that entered
+  std::uint64_t shared_ = 0;  // bytes that the first of them booked
 };
 
 }  // namespace mica::budget

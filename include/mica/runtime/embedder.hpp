@@ -25,7 +25,7 @@ struct EmbedderOptions {
   std::optional<arch::Pooling> pooling = {};  // empty: as the file says
   std::size_t dims = 0;    // the first numbers of an embedding are kept (Matryoshka); 0: all
   bool normalize = true;   // embeddings are brought to the length 1; scores never are
-  std::size_t texts = 64;  // of one step at most; each has a cache
+  std::size_t texts = 64;  // of one step at most, and 1 at least; each has a cache
   const std::atomic<bool>* cancel = nullptr;  // read before each step; set: embed() ends
 };
 
@@ -48,22 +48,29 @@ class Embedder {
 
   /// Row i of out becomes that of texts[i]: (texts, width()). Texts have [1, max_tokens()] tokens, ids below
   /// n_vocab. Not ok: some rows are not written, and no text is left in a cache. Where it was cancelled, the
-  /// same is true, and the status is ok.
+  /// same is true, the status is ok, and complete() is false. Raises what EmbedBatch::step() raises.
   [[nodiscard]] model::StepStatus embed(std::span<const std::span<const TokenId>> texts,
                                         MatrixView<float> out) {
+    struct Clears {  // texts and rows belong to the caller, also where a step raises
+      EmbedBatch<Model>& batch;
+      ~Clears() { batch.clear(); }
+    } const clears{batch_};
+    complete_ = false;
     for (std::size_t i = 0; i < texts.size(); ++i) batch_.add(0, texts[i], rows_, out[i]);
     model::StepStatus status = model::StepStatus::ok;
     while (status == model::StepStatus::ok && !batch_.empty()) {
       if (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) break;
       status = batch_.step();
     }
-    batch_.clear();
+    complete_ = status == model::StepStatus::ok && batch_.empty();
     return status;
   }
   /// One text; out: (width()).
   [[nodiscard]] model::StepStatus embed(std::span<const TokenId> text, std::span<float> out) {
     return embed(std::span(&text, 1), MatrixView<float>(out.data(), 1, out.size()));
   }
+  /// Whether the last embed() wrote all rows.
+  [[nodiscard]] bool complete() const noexcept { return complete_; }
 
  private:
   Model* model_;
@@ -71,6 +78,7 @@ class Embedder {
   std::size_t width_;
   EmbedBatch<Model> batch_;
   const std::atomic<bool>* cancel_;
+  bool complete_ = false;
 };
 
 }  // namespace mica

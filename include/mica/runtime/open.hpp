@@ -19,6 +19,7 @@
 #include "mica/model/chosen.hpp"
 #include "mica/plan/solve.hpp"
 #include "mica/runtime/any_model.hpp"
+#include "mica/runtime/detail/process_share.hpp"
 #include "mica/runtime/leader.hpp"
 #include "mica/runtime/memory_watch.hpp"
 #include "mica/runtime/open_options.hpp"
@@ -79,7 +80,7 @@ class BasicModel {
 
     gguf::Document document;
     std::shared_ptr<budget::Ledger> ledger;
-    alloc::Booking process;
+    detail::ProcessShare process;
     alloc::Booking header;
     text::AnyTokenizer tokenizer;
     alloc::Booking vocabulary;
@@ -221,20 +222,11 @@ template <class Families, class Formats>
   return options.ledger ? options.ledger : std::make_shared<budget::Ledger>(budget_of(document, options));
 }
 
-/// Bytes of the process that the ledger does not have yet: its first model has booked those of any process.
-[[nodiscard]] inline std::uint64_t process_to_book(const gguf::Document& document,
-                                                   const budget::Ledger& ledger) {
-  const std::uint64_t bytes = plan::process_bytes(document);
-  return ledger.used(budget::Account::process) == 0 ? bytes : bytes - plan::any_process_bytes;
-}
-
 /// Books what is there already, or raises.
 [[nodiscard]] inline alloc::Booking book_or_raise(const gguf::Document& document, budget::Ledger& ledger,
                                                   budget::Account account, std::uint64_t bytes) {
   auto booking = alloc::Booking::make(ProgramAllocator(ledger, account), account, bytes);
-  MICA_CHECK(booking, budget, document.path(), ": ", budget::name(account), ": ", bytes,
-             " bytes do not fit the memory budget of ", ledger.limit(),
-             " bytes; use a larger budget (OpenOptions::memory_bytes)");
+  check_booked(booking.has_value(), document, ledger, account, bytes);
   return *std::move(booking);
 }
 
@@ -244,8 +236,7 @@ template <class Families, class Formats>
 BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptions& options)
     : document(std::move(file)),
       ledger(detail::ledger_of(document, options)),
-      process(detail::book_or_raise(document, *ledger, budget::Account::process,
-                                    detail::process_to_book(document, *ledger))),
+      process(document, *ledger),
       header(detail::book_or_raise(document, *ledger, budget::Account::tokenizer, document.resident_bytes())),
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata(), options.log))),
       vocabulary(detail::book_or_raise(document, *ledger, budget::Account::tokenizer, tokenizer.bytes())),

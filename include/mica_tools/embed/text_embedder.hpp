@@ -70,6 +70,7 @@ struct Rows {
   std::vector<float> numbers;       // (texts, width)
   std::size_t width = 0;            // of a row
   std::vector<std::size_t> tokens;  // of each text, special ones among them
+  bool complete = true;             // false: it was cancelled, and some rows are zeros
 
   [[nodiscard]] std::span<const float> operator[](std::size_t i) const noexcept {
     return std::span(numbers).subspan(i * width, width);
@@ -98,8 +99,8 @@ class BasicTextEmbedder {
   [[nodiscard]] bool ranks() const noexcept { return embedder_.ranks(); }  // a reranker: rows are scores
   [[nodiscard]] std::size_t max_tokens() const noexcept { return embedder_.max_tokens(); }  // of a text
 
-  /// The tokens of a text as the model reads it. Raises ErrorCode::usage for no text, ErrorCode::limit for
-  /// one that is too long, naming it `name`.
+  /// The tokens of a text as the model reads it. Raises ErrorCode::usage for a text without tokens (an empty
+  /// one, where the model adds no special tokens), ErrorCode::limit for one that is too long, naming it `name`.
   [[nodiscard]] std::vector<TokenId> tokens(std::string_view text, TextUse use = TextUse::any,
                                             std::string_view name = "the text") const {
     return tokens_.of_text(text, use, truncates_, name);
@@ -133,7 +134,7 @@ class BasicTextEmbedder {
     return all;
   }
   /// The relevance of each document for the query: a larger score is better. A reranker scores pairs, other
-  /// models multiply embeddings.
+  /// models multiply embeddings. Empty where it was cancelled.
   [[nodiscard]] std::vector<float> rank(std::string_view query, std::span<const std::string> documents) {
     std::vector<std::vector<TokenId>> all;
     const auto name = [](std::size_t i) { return join("document ", i + 1); };
@@ -144,6 +145,7 @@ class BasicTextEmbedder {
     }
     const Rows rows = embed_tokens(all);
     read_ = rows.all_tokens();
+    if (!rows.complete) return {};
     std::vector<float> scores(documents.size());
     for (std::size_t i = 0; i < documents.size(); ++i)
       scores[i] = ranks() ? rows[i][0] : dot_product(rows[0], rows[i + 1]);
@@ -152,10 +154,9 @@ class BasicTextEmbedder {
   /// Tokens that the last rank() read.
   [[nodiscard]] std::size_t ranked_tokens() const noexcept { return read_; }
 
-  /// Rows of texts that are tokens already, each [1, max_tokens()]. After a cancellation
-  /// (EmbedderOptions::cancel) some are zeros.
+  /// Rows of texts that are tokens already, each [1, max_tokens()].
   [[nodiscard]] Rows embed_tokens(std::span<const std::vector<TokenId>> texts) {
-    Rows rows{std::vector<float>(texts.size() * width()), width(), {}};
+    Rows rows{std::vector<float>(texts.size() * width()), width(), {}, true};
     std::vector<std::span<const TokenId>> spans;
     for (const std::vector<TokenId>& text : texts) {
       for (const TokenId id : text) {
@@ -171,6 +172,7 @@ class BasicTextEmbedder {
     const model::StepStatus status = embedder_.embed(spans, {rows.numbers.data(), texts.size(), rows.width});
     MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
     MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
+    rows.complete = embedder_.complete();
     return rows;
   }
 

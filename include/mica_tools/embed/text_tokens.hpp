@@ -47,7 +47,7 @@ class TextTokens {
   [[nodiscard]] std::size_t max_tokens() const noexcept { return max_tokens_; }
 
   /// The tokens of a text as the model reads it. truncate: a long one loses its last tokens. Raises
-  /// ErrorCode::usage for no text, ErrorCode::limit for one that is too long, naming it `name`.
+  /// ErrorCode::usage for a text without tokens, ErrorCode::limit for one that is too long, naming it `name`.
   [[nodiscard]] std::vector<TokenId> of_text(std::string_view text, TextUse use, bool truncate,
                                              std::string_view name) const {
     return fitted(encoded(text, use), truncate, name);

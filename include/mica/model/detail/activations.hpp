@@ -32,6 +32,7 @@ class Activations {
       : allocator_(allocator.book_as(budget::Account::activations)),
         sizes_(sizes),
         needs_(std::move(needs)),
+        whole_texts_(config.encodes),
         widest_dense_(widest_dense(config)),
         first_angle_(first_angles(config.ropes)),
         residual_(take<float>(sizes.chunk * sizes.width)),
@@ -87,7 +88,9 @@ class Activations {
                                          budget::Account account = budget::Account::activations) {
     auto buffer = alloc::Buffer<T, A>::make(allocator_.book_as(account), n);
     MICA_CHECK(buffer, budget, budget::name(account), ": ", n * sizeof(T), " bytes for steps of ",
-               sizes_.chunk, " tokens ", alloc::refused(allocator_, n * sizeof(T)), "; use a smaller chunk");
+               sizes_.chunk, " tokens ", alloc::refused(allocator_, n * sizeof(T)),
+               whole_texts_ ? "; use a shorter context and a smaller chunk: a step holds whole texts"
+                            : "; use a smaller chunk");
     return std::move(*buffer);
   }
   /// 0: the model has no dense layers.
@@ -114,6 +117,7 @@ class Activations {
   A allocator_;
   block::StepSizes sizes_;
   block::ScratchNeeds needs_;
+  bool whole_texts_;                      // a step holds them
   std::size_t widest_dense_;              // of rows that dense layers read or write; 0: there are none
   std::vector<std::size_t> first_angle_;  // of each rope, and the end
   alloc::Buffer<float, A> residual_;      // (chunk, width)
