@@ -3,9 +3,9 @@
 
 #include "console.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/base/bytes.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace mica::program {
