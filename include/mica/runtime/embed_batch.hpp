@@ -65,6 +65,7 @@ class EmbedBatch {
     slots_.reserve(max_texts_);
     parts_.reserve(max_texts_);
     caches_.reserve(max_texts_);
+    free_.reserve(max_texts_);  // so that clear() needs no memory
   }
 
   /// Tokens of the longest text that a model takes.
@@ -102,10 +103,10 @@ class EmbedBatch {
   }
   [[nodiscard]] bool empty() const noexcept { return slots_.empty() && waiting_.empty(); }
 
-  /// One step of texts in their order. It has max_tokens tokens at most, and the tiles of keys and values
-  /// that so many tokens fill; a text that cannot be divided is run as a whole, if it is longer. Where the
-  /// status is not ok, completed() is empty, rows may be written in part, and the next step starts its texts
-  /// from their first token. Raises ErrorCode::budget when no cache can be made. Requires !empty().
+  /// One step of texts in their order. It has at most max_tokens tokens, and the tiles of keys and values
+  /// that they fill. A longer text that cannot be divided is run alone, as a whole. Where the status is not
+  /// ok, completed() is empty, rows may be written in part, and the next step starts its texts from their
+  /// first token. Raises ErrorCode::budget when no cache can be made. Requires !empty().
   [[nodiscard]] model::StepStatus step(std::size_t max_tokens = std::numeric_limits<std::size_t>::max()) {
     completed_.clear();
     last_tokens_ = 0;
