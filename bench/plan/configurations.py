@@ -11,12 +11,13 @@ The machine is measured (mica doctor --measure) into a cache folder of this scri
 configuration: a file of a published shape with fewer layers, experts or entries of the vocabulary (mica
 synth), `mica plan --json`, and two runs of `mica bench`. One reads a prompt, the other one decodes at the end
 of the full context, with the planned number of sequences. Compared are the bytes of all accounts with the
-peak of the run's ledger and with its peak resident memory, and both speeds with the medians of the rounds.
+peak of the run's ledger and with its peak resident memory, and both speeds, as medians of the rounds.
 
 --processor-clock: on a machine that others use, with --threads 1: times are processor time
 (processor_clock.c), and speeds of streamed weights, which wait for a disk, are left out.
---measure-each: the machine is measured anew before each configuration, which takes ten seconds more: where
-virtual machines share a memory bus, its speed changes from minute to minute.
+--measure-each: before each round the plan measures what it needs anew (mica plan --measure), and the medians
+of predictions are compared: where virtual machines share a memory bus, its speed changes from minute to
+minute.
 --lock FILE: this lock is held while something is measured, for some two minutes at a time, so that programs
 can share a machine. --machine FILE: the measurement of an earlier run, or the place for that of this one.
 --headers DIR: keeps the files with holes in place of the weights, and the measurements of --measure-each.
@@ -154,6 +155,11 @@ class Program:
         if kept:
             kept.write_text(self.machine)
 
+    def measure_parts(self, model, flags):
+        """The machine, and anew what a plan needs."""
+        self.run("plan", str(model), "--json", "--measure", *flags, *self.threads, codes=(0, 4))
+        return self.kept.read_text()
+
     def plan(self, model, flags):
         return json.loads(self.run("plan", str(model), "--json", *flags, *self.threads, codes=(0, 4)))
 
@@ -196,10 +202,24 @@ def quiet(program, measure):
     return best
 
 
-def measured(program, row, model, rounds):
-    """Runs a row."""
+def timed(program, row):
+    """Whether the speeds of a row are compared."""
+    return not (row["streamed"] and "LD_PRELOAD" in program.environment)
+
+
+def measured(program, row, model, rounds, each):
+    """Runs a row; with `each` also the measurements of the machine, one for each round."""
+    if each and timed(program, row):
+        turns = []
+        for _ in range(rounds):
+            machine = program.measure_parts(model, row["flags"])
+            turns.append((machine, measured(program, row, model, 1, False)[0]))
+        found = {name: max(run[name] for _, run in turns)
+                 for name in ("ledger_bytes", "resident_bytes", "cores_of_others")}
+        found |= {name: statistics.median(run[name] for _, run in turns) for name in ("prefill", "decode")}
+        return found, [machine for machine, _ in turns]
     found, others = quiet(program, lambda: run_both(program, row, model, rounds))
-    return found | {"cores_of_others": round(others, 3)}
+    return found | {"cores_of_others": round(others, 3)}, []
 
 
 def run_both(program, row, model, rounds):
@@ -215,20 +235,28 @@ def run_both(program, row, model, rounds):
     }
 
 
-def compare(program, row, model):
-    """Adds the plan to a measured row."""
-    plan = program.plan(model, row["flags"])
+def compare(program, row, model, machines):
+    """Adds the plan to a measured row, the median of those with each of these measurements."""
+    plans, whole = [], program.machine
+    for machine in machines or [whole]:
+        program.machine = machine
+        plans.append(program.plan(model, row["flags"]))
+    program.machine = whole
+
+    def speed(name):
+        return statistics.median(plan["speed"][name] for plan in plans)
+
     row |= {
-        "weight_bytes": plan["weight_bytes"],
-        "planned_bytes": plan["peak_bytes"],
-        "planned_prefill": plan["speed"]["prefill_per_second"],
-        "planned_decode": plan["speed"]["decode_per_second_full"],
+        "weight_bytes": plans[0]["weight_bytes"],
+        "planned_bytes": plans[0]["peak_bytes"],
+        "planned_prefill": speed("prefill_per_second"),
+        "planned_decode": speed("decode_per_second_full"),
     }
     row["ledger_off"] = row["planned_bytes"] / row["ledger_bytes"] - 1
     row["resident_off"] = row["planned_bytes"] / row["resident_bytes"] - 1
-    timed = not (row["streamed"] and "LD_PRELOAD" in program.environment)
-    row["prefill_off"] = row["planned_prefill"] / row["prefill"] - 1 if timed else None
-    row["decode_off"] = row["planned_decode"] / row["decode"] - 1 if timed else None
+    compares = timed(program, row)
+    row["prefill_off"] = row["planned_prefill"] / row["prefill"] - 1 if compares else None
+    row["decode_off"] = row["planned_decode"] / row["decode"] - 1 if compares else None
 
 
 def short(row):
@@ -312,17 +340,19 @@ def main():
                 if not options.again:
                     turns.begin()
                     program.run("synth", row["shape"], row["type"], str(model), *row["smaller"])
-                machine = options.machine
-                if options.measure_each:
-                    machine = folder / f"{row['row']}.json" if options.headers else None
-                if not program.machine or options.measure_each:
-                    program.measure(machine, model)
-                if not options.again:
+                if not program.machine:
+                    program.measure(options.machine, model)
+                kept = folder / f"{row['row']}.json"
+                if options.again:
+                    machines = json.loads(kept.read_text()) if kept.exists() else []
+                else:
                     set_budget(program, row, model)
-                    row |= measured(program, row, model, options.rounds)
+                    found, machines = measured(program, row, model, options.rounds, options.measure_each)
+                    row |= found
                     if options.headers:
                         make_holes(model)
-                compare(program, row, model)
+                        kept.write_text(json.dumps(machines))
+                compare(program, row, model, machines)
                 rows.append(row)
                 report(row)
                 write(options, rows, failed, None)  # in case it is interrupted

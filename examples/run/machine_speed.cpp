@@ -238,22 +238,41 @@ std::string busy_text(double lost, double load) {
   return {};
 }
 
+/// The highest rate at which memory was read, of the formats that were measured now.
+double read_rate(const plan::MachineSpeed& of, const plan::MachineSpeed& now) {
+  double rate = 0;
+  for (const auto& [id, found] : now.formats) {
+    const auto same = of.formats.find(id);
+    if (same != of.formats.end()) rate = std::max(rate, same->second.decode_bytes);
+  }
+  return rate;
+}
+
 /// Whether figures of a busy machine are kept: not in place of higher ones. Says what becomes of the former.
-bool replaces(const OutputOptions& options, const plan::MachineSpeed& before, double read_bytes,
-              const std::string& busy) {
+bool replaces(const OutputOptions& options, double before, double now, const std::string& busy) {
   const auto rate = [](double bytes) {
     return budget::size_text(static_cast<std::uint64_t>(bytes)) + " a second";
   };
-  const bool lower = read_bytes < same_rate * before.read_bytes;
+  const bool lower = now < same_rate * before;
   if (!busy.empty())
     note(options, join("mica: ", busy,
                        ", so the figures are low; mica doctor --measure on an idle machine replaces them"));
   if (lower)
-    note(options, join("mica: memory is read with ", rate(read_bytes), "; ", rate(before.read_bytes),
-                       " was stored before and ",
+    note(options, join("mica: memory is read with ", rate(now), "; ", rate(before), " was stored before and ",
                        busy.empty() ? "is replaced"
                                     : "stays, since the machine is busy; remove machine.json to drop it"));
   return !lower || busy.empty();
+}
+
+/// A whole measurement with parts that were measured later. What runs taught belongs to the former figures.
+Json with_parts(Json whole, const Json& parts) {
+  for (const char* const name : {"formats", "files", "elements"}) {
+    if (parts.contains(name)) whole[name].update(parts[name]);
+  }
+  whole["rows"] = parts["rows"];
+  whole["run_seconds"] = parts["run_seconds"];
+  whole.erase("runs");
+  return whole;
 }
 
 /// Four times the last cache, but at most a quarter of the memory.
@@ -277,36 +296,36 @@ std::optional<plan::MachineSpeed> known_speed(std::size_t threads, const io::Fil
   return speed.known() ? std::optional(speed) : std::nullopt;
 }
 
-void add_measure(Flags& flags, bool& measure) {
-  flags.group("Speed");
-  flags.toggle(
-      "--measure", measure,
-      "measure for up to a minute what kernels do here with each format, and keep it for mica plan and "
-      "mica fit; a measurement replaces the one before");
-}
-
-plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file) {
+plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file,
+                                 const plan::SpeedParts* only) {
   Json disks = Json::object();
   const Json before = read_kept(threads);
   if (before.is_object()) disks = before.value("disks", Json::object());
+  const plan::MachineSpeed known = before.is_object() ? speed_of(before, nullptr) : plan::MachineSpeed();
+  if (!known.known()) only = nullptr;
   bool keeps = true;
   const auto measure = [&] {
     using Probe = fit::MachineProbe<exec::Team>;
-    note(options, "mica: measuring this machine, which takes up to a minute");
+    const std::string what = only == nullptr ? "this machine" : "what this model uses";
+    note(options, join("mica: measuring ", what, ", which takes ",
+                       only == nullptr ? "up to a minute" : "some seconds"));
     Progress progress(options);
     const double load = load_of_cores();
     exec::Team team(threads, log_to_stderr(options));
     Probe probe(team, probe_bytes());
     const LostTime lost;
-    Json kept = json_of(probe.measure(3, &interrupted(), long_seconds, [&](std::size_t done) {
-      progress.update({.what = "measuring this machine", .done = done, .all = Probe::pieces});
-    }));
+    const plan::MachineSpeed found = probe.measure(
+        3, &interrupted(), long_seconds,
+        [&](std::size_t done) {
+          progress.update({.what = "measuring " + what, .done = done, .all = Probe::pieces_of(only)});
+        },
+        only);
     progress.clear();
     if (interrupted()) throw Stop{130, {}};
-    keeps = replaces(options, before.is_object() ? speed_of(before, nullptr) : plan::MachineSpeed(),
-                     positive(kept, "read_bytes"), busy_text(lost.fraction(threads), load));
+    keeps =
+        replaces(options, read_rate(known, found), found.read_bytes, busy_text(lost.fraction(threads), load));
     if (file != nullptr) disks[disk_of(*file)] = disk_speed(*file).in_order;
-    return kept;
+    return only == nullptr ? json_of(found) : with_parts(before, json_of(found));
   };
   Json kept = measure();
   kept["machine"] = machine_of(threads);

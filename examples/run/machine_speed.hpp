@@ -18,12 +18,11 @@ namespace mica::program {
 /// if it is that of `file` (null: none). A damaged file counts as none.
 [[nodiscard]] std::optional<plan::MachineSpeed> known_speed(std::size_t threads, const io::File* file);
 
-/// --measure.
-void add_measure(Flags& flags, bool& measure);
-
 /// Measures with that number of threads, and the disk of `file`, and stores the result; takes some seconds
-/// and says so. Raises as fit::MachineProbe and io::DiskProbe; if the file cannot be written, a note says so.
-plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file);
+/// and says so. only: what is measured where all was measured before, of which the rest stays; null: all.
+/// Raises as fit::MachineProbe and io::DiskProbe; if the file cannot be written, a note says so.
+plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file,
+                                 const plan::SpeedParts* only = nullptr);
 
 /// Stores the ratios of the speed of a run to the predicted speed (0: not known). The median of the last nine
 /// corrects later predictions. Does nothing if nothing was measured, and for ratios above 4 or below 1/4,

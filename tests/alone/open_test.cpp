@@ -297,7 +297,8 @@ TEST_CASE("a budget that is too small refuses the model and names the account") 
   CHECK(mentions(none, "process", "1000"));
   const Error weights =
       refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.n_ctx = 64, .memory_bytes = 8'700'000}); });
-  CHECK(mentions(weights, "do not fit the memory budget of 8700000"));
+  CHECK(mentions(weights, "tiny.gguf: ", "do not fit the memory budget of 8700000"));
+  CHECK(weights.message().find("tiny.gguf") == weights.message().rfind("tiny.gguf"));
 }
 
 TEST_CASE("a budget of 0 is a budget, and no budget is what limits leave") {

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ std::string written(const convert::Checkpoint& checkpoint, const std::string& na
   const convert::Checkpoint::Entry& entry = *checkpoint.find(name);
   const std::vector<std::uint64_t>& shape = entry.tensor->shape;
   convert::TensorPlan plan;
-  plan.name = name;
+  plan.name = plan.source = name;
   plan.stored.parts = {entry};
   plan.stored.rows = shape[0];
   plan.stored.columns = shape[1];
@@ -47,6 +48,16 @@ TEST_CASE("a tensor of more than a million numbers arrives whole") {
     CAPTURE(the_name);
     CHECK((written(checkpoint, name) == tensor.bytes));
   }
+}
+
+TEST_CASE("a number that is not finite is refused by its tensor and row") {
+  std::vector<float> values(3 * 4, 1.0F);
+  values[9] = std::numeric_limits<float>::infinity();
+  const TemporaryFolder folder;
+  write_safetensors(folder.path("model.safetensors"), {{"wrong", stored("F32", {3, 4}, values)}});
+  const auto checkpoint = convert::Checkpoint::open(folder.path(""));
+  CHECK_THROWS_WITH_AS(static_cast<void>(written(checkpoint, "wrong")),
+                       doctest::Contains("tensor 'wrong' has a number that is not finite in row 2"), Error);
 }
 
 }  // namespace mica::test::tensor_bytes_test

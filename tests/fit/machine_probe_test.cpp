@@ -83,6 +83,34 @@ TEST_CASE("a measurement that takes long runs each piece once, reports each, and
   CHECK(part.elements.empty());
 }
 
+TEST_CASE("of the formats and elements only those that a model uses are measured, where it says so") {
+  exec::Team team(2);
+  Probe probe(team, Probe::min_bytes);
+  plan::SpeedParts only;
+  only.formats = {format::Q4_K::id, format::F32::id, format::F64::id};  // F64 is no format of products
+  only.elements = {std::string(format::Q8_0::name)};
+  std::size_t reports = 0;
+  const auto count = [&](std::size_t) { ++reports; };
+  plan::MachineSpeed speed = probe.measure(1, nullptr, 20, count, &only);
+  CHECK(speed.formats.size() == 2);
+  CHECK(speed.formats.at(format::Q4_K::id).decode_bytes > 0);
+  CHECK(speed.read_bytes > 0);
+  CHECK(speed.dot_macs > 0);
+  CHECK(speed.files.empty());
+  CHECK(speed.elements.size() == 1);
+  CHECK(speed.elements.at("Q8_0").stored_numbers > 0);
+  CHECK(speed.rows.one[plan::RowOperation::norm] > 0);
+  CHECK(speed.run_seconds > 0);
+  CHECK(reports == Probe::pieces_of(&only));
+  only.as_in_file = true;
+  reports = 0;
+  speed = probe.measure(1, nullptr, 20, count, &only);
+  CHECK(speed.files.size() == 1);  // F32 is never packed
+  CHECK(speed.files.contains(format::Q4_K::id));
+  CHECK(reports == Probe::pieces_of(&only));
+  CHECK(Probe::pieces_of(nullptr) == Probe::pieces);
+}
+
 TEST_CASE("products that are wrong are found before they are timed") {
   exec::Team team(1);
   using Measured = fit::MachineProbe<exec::Team, Wrong>;

@@ -206,7 +206,12 @@ TEST_CASE("with fast8 queries and weights of one byte change probabilities and o
   CHECK(outputs < 0.02f * largest);
 }
 
-TEST_CASE("kernels store bytes as the element does") {
+TEST_CASE_TEMPLATE("kernels store keys and values as the element does", E, format::Q8_0,
+                   format::Plain<format::Q4_0>, format::Plain<format::Q4_1>, format::Plain<format::Q5_0>,
+                   format::Plain<format::Q5_1>, format::Plain<format::Q6_0>, format::Rotated<format::Q4_0>,
+                   format::Rotated<format::Q4_1>, format::Rotated<format::Q5_0>,
+                   format::Rotated<format::Q5_1>, format::Rotated<format::Q6_0>) {
+  static_assert(kernel::Stores<kernel::Highway, E> && !kernel::Stores<kernel::Scalar, E>);
   CounterRng rng(14);
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::size_t head_dim :
@@ -216,7 +221,14 @@ TEST_CASE("kernels store bytes as the element does") {
     std::fill_n(heads.begin() + static_cast<std::ptrdiff_t>(2 * head_dim), head_dim, 0.0f);
     heads[3 * head_dim] = inf;
     heads[4 * head_dim] = nan;
-    for (std::size_t i = 0; i < head_dim; ++i) heads[5 * head_dim + i] *= 1e-6f;  // scales below 2^-14
+    for (std::size_t i = 0; i < head_dim; ++i) {
+      heads[5 * head_dim + i] *= 1e-6f;  // scales below 2^-14
+      heads[6 * head_dim + i] *= 1e-40f;
+      heads[8 * head_dim + i] = static_cast<float>(i % 9) - 4;  // ties
+      heads[9 * head_dim + i] *= 1e30f;
+    }
+    heads[10 * head_dim] = 65504;  // the largest half
+    heads[11 * head_dim] = 65505;
     for (const bool values : {false, true}) {
       for (const auto& slots : std::initializer_list<std::pair<std::size_t, std::size_t>>{// first, number
 
@@ -228,17 +240,16 @@ TEST_CASE("kernels store bytes as the element does") {
                                                                                           {7, 9},
                                                                                           {15, 1}}) {
         const auto run = [&](auto store) {
-          std::vector<std::byte> tile(
-              values ? format::Q8_0::value_tile_bytes(head_dim) : format::Q8_0::key_tile_bytes(head_dim),
-              std::byte{0xEE});
+          std::vector<std::byte> tile(values ? E::value_tile_bytes(head_dim) : E::key_tile_bytes(head_dim),
+                                      std::byte{0xEE});
           const float* const x = heads.data() + slots.first * head_dim;
           store(kernel::StoreArgs{tile.data(), slots.first, {x, slots.second, head_dim}, values});
           return tile;
         };
-        const auto expected = run(kernel::scalar::store_bytes);
+        const auto expected = run(kernel::scalar::store<E>);
         test::for_each_target([&] {
           INFO("head_dim " << head_dim << ", slots from " << slots.first << ", " << slots.second);
-          CHECK(run(kernel::Highway::store_bytes) == expected);
+          CHECK(run(kernel::Highway::store<E>) == expected);
         });
       }
     }

@@ -174,6 +174,14 @@ TEST_CASE("a model that does not embed, no texts, and too many dims are refused"
   CHECK(said({"embed", MICA_SOURCE "/examples/models/fairy.gguf", "cat", "--pooling", "last"}).size() > 100);
 }
 
+TEST_CASE("a plan of an encoder has no sequences at once") {
+  const Models m;
+  const Ran ran = mica({"plan", m.encoder, "-np", "4"});
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "leave out --parallel"), ran.err);
+  CHECK(mica({"plan", m.encoder, "-np", "1"}).code == 0);
+}
+
 TEST_CASE("documents are ordered by their relevance, the best first") {
   const Models m;
   const Words rank = Words{"rerank", m.encoder, "-p", "fish and cats"} + texts;

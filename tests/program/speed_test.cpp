@@ -82,6 +82,36 @@ TEST_CASE("a machine is measured once; plans foretell from it, and runs correct 
   CHECK((kept["read_bytes"] == 9e17) == stays);
 }
 
+TEST_CASE("a plan measures what its model uses, and keeps what was measured of the rest") {
+  if (sanitized) return;  // measures the sanitizer
+  const TemporaryFolder cache;
+  const Words again = {"plan", "-c", "256", "--json", "-t", "2", "--measure"};
+  // Nothing is known: all is measured.
+  const Ran whole = with_cache(cache, again);
+  REQUIRE_MESSAGE(whole.code == 0, whole.err);
+  CHECK_MESSAGE(whole.err.starts_with("mica: measuring this machine"), whole.err);
+  Json kept = Json::parse(std::ifstream(cache.path("mica/machine.json")));
+  REQUIRE(kept["formats"].contains("Q4_K"));
+  REQUIRE(kept["formats"].contains("Q8_0"));
+  // Figures that no machine has.
+  for (auto& [name, rates] : kept["formats"].items()) rates["decode_bytes"] = 1.0;
+  kept["runs"] = {{"decode", {2.0}}, {"prefill", {2.0}}};
+  std::ofstream(cache.path("mica/machine.json")) << kept;
+  const Ran parts = with_cache(cache, again);
+  REQUIRE_MESSAGE(parts.code == 0, parts.err);
+  CHECK_MESSAGE(parts.err.starts_with("mica: measuring what this model uses"), parts.err);
+  CHECK(Json::parse(parts.out)["speed"]["basis"] == "measured");
+  const Json now = Json::parse(std::ifstream(cache.path("mica/machine.json")));
+  CHECK(now["formats"].size() == kept["formats"].size());
+  CHECK(now["elements"].size() == kept["elements"].size());
+  CHECK_FALSE(now.contains("runs"));
+  std::size_t measured = 0;
+  for (const auto& [name, rates] : now["formats"].items()) measured += rates["decode_bytes"] > 1.0 ? 1 : 0;
+  CHECK(measured > 0);
+  CHECK(measured < 8);
+  CHECK(now["formats"]["IQ2_XS"]["decode_bytes"] == 1.0);
+}
+
 TEST_CASE("what was kept and damaged counts as not measured") {
   const TemporaryFolder cache;
   REQUIRE(::mkdir(cache.path("mica").c_str(), 0700) == 0);

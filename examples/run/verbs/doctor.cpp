@@ -41,7 +41,11 @@ class Doctor final : public Verb {
   void declare(Flags& flags) override {
     add_model(flags);
     add_threads(flags, threads_, "Speed");
-    add_measure(flags, measure_);
+    flags.group("Speed");
+    flags.toggle(
+        "--measure", measure_,
+        "measure for up to a minute what kernels do here with each format, and keep it for mica plan "
+        "and mica fit; a measurement replaces the one before");
   }
 
   std::size_t threads_ = 0;

@@ -51,7 +51,10 @@ class PlanVerb final : public RunningVerb {
     other_machine = true;
     RunningOptions::add_to(flags);
     add_degrade(flags);
-    add_measure(flags, measure);
+    flags.group("Speed");
+    flags.toggle("--measure", measure,
+                 "measure in some seconds what kernels do here with what this model uses; if nothing was "
+                 "measured before, as mica doctor --measure");
     flags.group("Plan");
     flags.number("-np,--parallel", parallel, {1, 1024}, "sequences at once, each with a context of its own");
     flags.toggle("--solve", solve, "all solutions within --memory, each with its longest context");
@@ -95,17 +98,31 @@ double part_as_in_file(const gguf::Document& document, const plan::Plan& plan, p
   return plan::part_as_in_file(document, weights, plan.weight_bytes, plan.accounts[budget::Account::weights]);
 }
 
+/// What a run of this plan uses.
+plan::SpeedParts parts_of(const plan::Work& work, double as_in_file) {
+  plan::SpeedParts parts;
+  for (const auto& [id, weights] : work.weights) parts.formats.insert(id);
+  parts.elements = {work.keys.element, work.values.element};
+  parts.as_in_file = as_in_file > 0;
+  return parts;
+}
+
 /// Empty if this machine was not measured.
 std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::Document& document,
                                               const plan::Plan& plan, const plan::Question& question) {
   const io::File* const file = largest_file(document);
-  const auto machine =
-      verb.measure ? measure_speed(verb, question.threads, file) : known_speed(question.threads, file);
-  if (!machine) return std::nullopt;
   const kv::AnyElements<> elements = elements_of(question.choice);
+  const double as_in_file = part_as_in_file(document, plan, question.choice.weights);
+  const auto measure = [&] {
+    const plan::SpeedParts parts =
+        parts_of(plan::work_of(document, plan.config, elements, 0, plan.kv_capacity), as_in_file);
+    const bool reads_disk = verb.solve || plan.streamed_bytes > 0;
+    return measure_speed(verb, question.threads, reads_disk ? file : nullptr, verb.solve ? nullptr : &parts);
+  };
+  const auto machine = verb.measure ? measure() : known_speed(question.threads, file);
+  if (!machine) return std::nullopt;
   const std::size_t prompt = std::min(prompt_tokens, plan.n_ctx), chunk = question.model.chunk;
   const std::size_t sequences = question.sequences.count;
-  const double as_in_file = part_as_in_file(document, plan, question.choice.weights);
   const auto at = [&](std::size_t tokens) {
     const plan::Work work = plan::work_of(document, plan.config, elements, tokens, plan.kv_capacity);
     return plan::predict(work, *machine, plan::reads_of(work, plan, chunk, sequences),
@@ -263,6 +280,9 @@ int PlanVerb::run() {
   OpenOptions open = open_options(*this);
   open.logits_rows = open.sequences.count = parallel;
   const arch::Config model = arch::AnyOf<arch::All>::config(document);
+  MICA_CHECK(!model.encodes || parallel == 1, usage, document.path(),
+             ": is a text encoder, whose texts share steps: --chunk is the number of their tokens; leave out "
+             "--parallel");
   if (model.encodes) open = embedding_options(std::move(open), model);  // as mica embed opens it
   const plan::Question question = question_of(open);
   if (!ranks_file.empty()) return plan_for_ranks(*this, document, question);

@@ -111,9 +111,14 @@ struct Q4_K : detail::IntegerBlocks<Q4_K, 256, 32> {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 15;
-  static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
-    for (std::size_t i = 0; i < block_size; ++i)
-      out.code[i] = static_cast<std::int8_t>(nibble(block.nibbles, i));
+  static void unpack(const Block& __restrict block, Codes<256, 32>& __restrict out) noexcept {
+    for (std::size_t p = 0; p < 4; ++p) {
+      for (std::size_t j = 0; j < 32; ++j) {
+        const int byte = block.nibbles[32 * p + j];
+        out.code[64 * p + j] = static_cast<std::int8_t>(byte & 15);
+        out.code[64 * p + 32 + j] = static_cast<std::int8_t>(byte >> 4);
+      }
+    }
     unpack_scales(block, out);
   }
 
@@ -121,11 +126,7 @@ struct Q4_K : detail::IntegerBlocks<Q4_K, 256, 32> {
   static constexpr std::size_t codes_at = 16;
   static constexpr std::size_t code_bytes = 128;
 
-  // Specific to Q4_K and Q5_K, which packs scales and nibbles alike
-  /// Value i's low four bits.
-  static int nibble(const std::uint8_t* nibbles, std::size_t i) noexcept {
-    return detail::nibble(nibbles + i / 64 * 32, i % 64, 32);
-  }
+  // Specific to Q4_K and Q5_K, which packs scales alike
   /// d, dmin and the eight scales and mins, each 0..63.
   template <class Either>
   static void unpack_scales(const Either& block, Codes<256, 32>& out) noexcept {
@@ -162,10 +163,13 @@ struct Q5_K : detail::IntegerBlocks<Q5_K, 256, 32> {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 31;
-  static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
-    for (std::size_t i = 0; i < block_size; ++i) {
-      const int high = (block.high[i % 32] >> (i / 32)) & 1;
-      out.code[i] = static_cast<std::int8_t>(Q4_K::nibble(block.nibbles, i) | (high << 4));
+  static void unpack(const Block& __restrict block, Codes<256, 32>& __restrict out) noexcept {
+    for (std::size_t p = 0; p < 4; ++p) {
+      for (std::size_t j = 0; j < 32; ++j) {
+        const int byte = block.nibbles[32 * p + j], high = block.high[j] >> (2 * p);
+        out.code[64 * p + j] = static_cast<std::int8_t>((byte & 15) | ((high & 1) << 4));
+        out.code[64 * p + 32 + j] = static_cast<std::int8_t>((byte >> 4) | ((high & 2) << 3));
+      }
     }
     Q4_K::unpack_scales(block, out);
   }
@@ -197,10 +201,17 @@ struct Q6_K : detail::IntegerBlocks<Q6_K, 256, 16> {
   // Required by IntegerFormat
   static constexpr int code_offset = 32;
   static constexpr int code_max = 63;
-  static void unpack(const Block& block, Codes<256, 16>& out) noexcept {
-    for (std::size_t i = 0; i < block_size; ++i) {
-      const int low = detail::nibble(block.low + i / 128 * 64, i % 128, 64);
-      out.code[i] = static_cast<std::int8_t>((low | detail::bit_pair(block.high, i) << 4) - 32);
+  static void unpack(const Block& __restrict block, Codes<256, 16>& __restrict out) noexcept {
+    for (std::size_t h = 0; h < 2; ++h) {
+      std::int8_t* const code = out.code + 128 * h;
+      for (std::size_t j = 0; j < 32; ++j) {
+        const int even = block.low[64 * h + j], odd = block.low[64 * h + 32 + j],
+                  pairs = block.high[32 * h + j];
+        code[j] = static_cast<std::int8_t>(((even & 15) | (pairs & 3) << 4) - 32);
+        code[32 + j] = static_cast<std::int8_t>(((odd & 15) | (pairs >> 2 & 3) << 4) - 32);
+        code[64 + j] = static_cast<std::int8_t>((even >> 4 | (pairs >> 4 & 3) << 4) - 32);
+        code[96 + j] = static_cast<std::int8_t>((odd >> 4 | (pairs >> 6) << 4) - 32);
+      }
     }
     detail::set_scales(out, to_float(block.d), [&block](std::size_t g) { return block.scales[g]; });
   }

@@ -99,10 +99,10 @@ struct StoreArgs {
   bool values = false;
 };
 
-/// Kernels that store Q8_0 themselves, as format::Q8_0 does.
-template <class K>
-concept StoresBytes = requires(const StoreArgs& a) {
-  { K::store_bytes(a) }
+/// Kernels that store element E themselves, with the bits of E.
+template <class K, class E>
+concept Stores = requires(const StoreArgs& a) {
+  { K::template store<E>(a) }
   noexcept;
 };
 

@@ -16,6 +16,7 @@
 #include "mica/kernel/scalar/attention.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace mica::kernel {
 
@@ -31,6 +32,8 @@ template <class E>
 void attention_scores(const AttentionArgs& a) noexcept;
 template <class E>
 void attention_values(const AttentionArgs& a) noexcept;
+template <class E>
+void store(const StoreArgs& a) noexcept;
 void quantize(const QuantizeArgs& a) noexcept;
 void rms_norm(const RmsNormArgs& a) noexcept;
 void l2_norm(const L2NormArgs& a) noexcept;
@@ -45,12 +48,20 @@ void delta_rule(const DeltaRuleArgs& a) noexcept;
 void attention_softmax(const AttentionArgs& a) noexcept;
 void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept;
 void attention_finish(const AttentionState& state) noexcept;
-void store_bytes(const StoreArgs& a) noexcept;
 
 /// The instruction sets that the units are compiled for, as Highway's bits.
 [[nodiscard]] std::int64_t compiled_targets() noexcept;
 
 }  // namespace MICA_KERNELS_ABI
+
+/// Elements that have store<E>(): int8, and blocks of integers with a scale.
+template <class E>
+inline constexpr bool stores = std::is_same_v<E, format::Q8_0>;
+template <class F, bool rotates>
+inline constexpr bool stores<format::BlockElement<F, rotates>> =
+    format::AllKv::contains<format::BlockElement<F, rotates>>&&
+        format::BlockElement<F, rotates>::has_integer_levels;
+
 }  // namespace highway
 
 /// Bit-equal to kernel::Scalar on every target.
@@ -102,8 +113,9 @@ struct Highway {
   }
   static void attention_finish(const AttentionState& state) noexcept { highway::attention_finish(state); }
 
-  // Required by StoresBytes
-  static void store_bytes(const StoreArgs& a) noexcept { highway::store_bytes(a); }
+  // Required by Stores
+  template <class E>
+  requires(highway::stores<E>) static void store(const StoreArgs& a) noexcept { highway::store<E>(a); }
 
  private:
   template <class E>

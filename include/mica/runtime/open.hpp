@@ -11,6 +11,7 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/arch/any_of.hpp"
+#include "mica/base/error.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/observed.hpp"
@@ -161,6 +162,18 @@ namespace detail {
 
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
+/// make(); a refusal of memory, which knows an account and its bytes, names the document too.
+template <class F>
+[[nodiscard]] auto with_name(const gguf::Document& document, F&& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    const bool named = error.message().find(document.path()) != std::string::npos;
+    if (error.code() != ErrorCode::budget || named) throw;
+    raise(ErrorCode::budget, document.path(), ": ", error.message());
+  }
+}
+
 /// The model of a document, or the head for multi-token prediction in it.
 enum class Part : std::uint8_t { model, mtp_head };
 
@@ -183,10 +196,12 @@ template <class Families, class Formats>
     plan::fill_weight_capacity<Families, Formats>(document, question, left + std::min(process, ~left));
   using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Observed<exec::Team>, Formats>;
   const ProgramAllocator allocator(ledger, budget::Account::weights);
-  return AnyModel::of<T>([&] {
-    return part == Part::model ? model::make_chosen<T>(document, team, numbers, allocator, question.choice)
-                               : model::make_chosen<T>(document, team, model::mtp_options(numbers), allocator,
-                                                       model::mtp_choice(question.choice));
+  return with_name(document, [&] {
+    return AnyModel::of<T>([&] {
+      return part == Part::model ? model::make_chosen<T>(document, team, numbers, allocator, question.choice)
+                                 : model::make_chosen<T>(document, team, model::mtp_options(numbers),
+                                                         allocator, model::mtp_choice(question.choice));
+    });
   });
 }
 

@@ -9,7 +9,9 @@
 #include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -109,16 +111,29 @@ class EncodedSink {
   }
   void flush() {
     if (values_.empty()) return;
+    check_finite();
     const auto width = static_cast<std::size_t>(plan_.width());
     bytes_.resize(values_.size() / width * format::info(plan_.format).row_bytes(width));
     format::encode_rows(plan_.format, values_, width, {}, bytes_);
     sink_(bytes_);
+    written_ += values_.size();
     values_.clear();
   }
 
  private:
+  void check_finite() const {
+    const auto wrong =
+        std::find_if(values_.begin(), values_.end(), [](float x) { return !std::isfinite(x); });
+    if (wrong == values_.end()) return;
+    const std::uint64_t at = written_ + static_cast<std::uint64_t>(wrong - values_.begin());
+    raise(ErrorCode::file, plan_.stored.parts.front().file->path(), ": tensor '", escaped(plan_.source),
+          "' has a number that is not finite in row ", at / plan_.width(),
+          "; such a model computes no logits. Download the checkpoint again");
+  }
+
   const TensorPlan& plan_;
   const gguf::Sink& sink_;
+  std::uint64_t written_ = 0;  // values
   std::vector<float> values_;
   std::vector<std::byte> bytes_;
 };
@@ -164,7 +179,8 @@ inline void write_blocks(const TensorPlan& plan, const gguf::Sink& sink) {
 
 }  // namespace detail
 
-/// Hands over all bytes of the tensor. Raises what format::encode_rows and the sink raise.
+/// Hands over all bytes of the tensor. Raises ErrorCode::file for a stored number that is not finite, and what
+/// format::encode_rows and the sink raise.
 /// Cost: one pass over the stored numbers; memory for about a million floats and one row.
 inline void write_tensor(const TensorPlan& plan, const gguf::Sink& sink) {
   switch (plan.origin) {

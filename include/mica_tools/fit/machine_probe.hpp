@@ -34,6 +34,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -74,35 +75,59 @@ class MachineProbe {
                                         (3 + more_rows.size()) * Elements::size + RowProbe<E, K>::pieces +
                                         1;  // of measure()
 
-  /// All of it; each piece is run `rounds` times after one that warms up, and the median counts. Once
-  /// `long_seconds` have passed, each piece is run once. cancel: read between runs; later figures are then
-  /// missing. on_piece(done): called after each of `pieces`. Raises ErrorCode::failed when a product differs
-  /// from the specification.
+  /// The pieces of measure() with these parts; null: all.
+  [[nodiscard]] static std::size_t pieces_of(const plan::SpeedParts* only) {
+    if (only == nullptr) return pieces;
+    std::size_t all = RowProbe<E, K>::pieces + 1;
+    Formats::for_each([&](auto type) {
+      using F = typename decltype(type)::type;
+      const bool in_file = only->as_in_file && PackableFormat<F>;
+      if (only->formats.contains(F::id)) all += pieces_of_format * (in_file ? 2 : 1);
+    });
+    Elements::for_each([&](auto type) {
+      if (only->elements.contains(decltype(type)::type::name)) all += 3 + more_rows.size();
+    });
+    return all;
+  }
+
+  /// Each piece is run `rounds` times after one that warms up, and the median counts. Once `long_seconds` have
+  /// passed, each piece is run once. cancel: read between runs; later figures are then missing.
+  /// on_piece(done): called after each piece. only: the formats and elements; null: all. Raises
+  /// ErrorCode::failed when a product differs from the specification.
   [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3, const std::atomic<bool>* cancel = nullptr,
                                            double long_seconds = 20,
-                                           const std::function<void(std::size_t done)>& on_piece = {}) {
+                                           const std::function<void(std::size_t done)>& on_piece = {},
+                                           const plan::SpeedParts* only = nullptr) {
     run_ = {cancel, &on_piece, Clock::now(), long_seconds};
     plan::MachineSpeed speed;
     speed.basis = "measured";
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
-      if (!run_.continues()) return;
+      if (!run_.continues() || (only != nullptr && !only->formats.contains(F::id))) return;
       speed.formats[F::id] = measure_weights(weights<F>(true), rounds);
     });
     if (run_.continues()) speed.rows = measure_rows(rounds);
     if (run_.continues()) speed.run_seconds = measure_run(rounds);
     Elements::for_each([&](auto type) {
       using Element = typename decltype(type)::type;
-      if (!run_.continues()) return;
+      if (!run_.continues() || (only != nullptr && !only->elements.contains(Element::name))) return;
       speed.elements[std::string(Element::name)] = measure_element<Element>(rounds);
     });
+    if (only != nullptr && !only->as_in_file) return with_limits(std::move(speed));
     if (run_.continues()) take_memory(memory_.size(), false);
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
       if constexpr (PackableFormat<F>) {
-        if (run_.continues()) speed.files[F::id] = measure_weights(weights<F>(false), rounds);
+        if (run_.continues() && (only == nullptr || only->formats.contains(F::id)))
+          speed.files[F::id] = measure_weights(weights<F>(false), rounds);
       }
     });
+    return with_limits(std::move(speed));
+  }
+
+ private:
+  /// The speeds with the highest of all formats.
+  [[nodiscard]] static plan::MachineSpeed with_limits(plan::MachineSpeed speed) {
     for (const auto& [id, found] : speed.formats) {
       speed.read_bytes = std::max(speed.read_bytes, found.decode_bytes);
       speed.dot_macs = std::max(speed.dot_macs, found.prefill_macs);
@@ -110,7 +135,6 @@ class MachineProbe {
     return speed;
   }
 
- private:
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] static double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();

@@ -14,8 +14,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,13 @@ struct MachineSpeed {
 
   /// Whether predict() can be called.
   [[nodiscard]] bool known() const noexcept { return read_bytes > 0; }
+};
+
+/// What a run uses, of what a machine is measured with (fit/machine_probe.hpp).
+struct SpeedParts {
+  std::set<format::Id> formats;                 // of weights
+  std::set<std::string, std::less<>> elements;  // of keys and values, by name
+  bool as_in_file = false;                      // rows that are not packed, beside packed ones
 };
 
 /// The prediction.

@@ -10,13 +10,12 @@
 #include "mica/base/bits.hpp"
 #include "mica/block/detail/attention_reader.hpp"
 #include "mica/exec/concept.hpp"
-#include "mica/format/q8_0.hpp"
+#include "mica/kernel/scalar/attention.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <type_traits>
 
 namespace mica::block {
 
@@ -50,13 +49,10 @@ void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first,
 /// Tokens of one tile in element E.
 template <Kernels K, class E>
 void store_tokens(const kernel::StoreArgs& a) noexcept {
-  if constexpr (std::is_same_v<E, format::Q8_0> && kernel::StoresBytes<K>) return K::store_bytes(a);
-  for (std::size_t i = 0; i < a.x.rows(); ++i) {
-    if (a.values) {
-      E::store_value(a.tile, a.slot + i, a.x.cols(), a.x[i].data());
-    } else {
-      E::store_key(a.tile, a.slot + i, a.x.cols(), a.x[i].data());
-    }
+  if constexpr (kernel::Stores<K, E>) {
+    K::template store<E>(a);
+  } else {
+    kernel::scalar::store<E>(a);
   }
 }
 

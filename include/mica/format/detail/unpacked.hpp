@@ -18,7 +18,7 @@ struct IntegerBlocks {
   static constexpr bool has_mins = false;  // those that have mins say so
 
   template <class Block>
-  static void decode(const Block& block, float* values) noexcept {
+  static void decode(const Block& block, float* __restrict values) noexcept {
     Codes<BlockSize, Group> parts;
     F::unpack(block, parts);
     for (std::size_t g = 0; g < BlockSize / Group; ++g) {

@@ -29,10 +29,11 @@ void pack_codes(const std::uint8_t* codes, Block& block) noexcept {
 /// value = d * level, levels from Low to High, which codes count from 0.
 template <class F, int Low, int High>
 struct ScaledEncoder {
+  using Levels = Integers<Low, High>;
+
   /// As Encoder; quick searches less, for keys and values.
   template <Effort effort = Effort::thorough>
   static void encode(const float* values, const float* weights, typename F::Block& block) noexcept {
-    using Levels = Integers<Low, High>;
     const Values<32> all(values, weights);
     std::uint8_t codes[32];
     block.d = find_half<Levels, effort>(all);
@@ -45,6 +46,8 @@ struct ScaledEncoder {
 /// far larger than the spread costs no digits; once m is rounded, what is left is to choose d.
 template <class F, int High>
 struct LinedEncoder {
+  using Levels = Integers<0, High>;
+
   /// As Encoder; quick searches less, for keys and values.
   template <Effort effort = Effort::thorough>
   static void encode(const float* values, const float* weights, typename F::Block& block) noexcept {
@@ -56,10 +59,9 @@ struct LinedEncoder {
     block.m = finite_half((line.offset + mean) * all.unit);
     const float shift = mean - all.loaded(block.m);
     for (float& x : all.x) x += shift;
-    block.d =
-        effort == Effort::quick ? all.stored(line.scale) : choose_half<Integers<0, High>>(all, line.scale);
+    block.d = effort == Effort::quick ? all.stored(line.scale) : choose_half<Levels>(all, line.scale);
     std::uint8_t codes[32];
-    take_nearest<Integers<0, High>>(all, block.d, 0, codes);
+    take_nearest<Levels>(all, block.d, 0, codes);
     pack_codes(codes, block);
   }
 };

@@ -32,6 +32,7 @@ struct LineLanes {
   static constexpr std::size_t side = ends;
   static constexpr std::size_t count = side * side;
   using Levels = Integers<0, High>;
+  static constexpr float step = 1.1f / static_cast<float>(side - 1);
 
   float scale[count];
   float offset[count];
@@ -41,14 +42,19 @@ struct LineLanes {
   float xq[count];  // sum of w x code
   float error[count];
 
-  /// The ends of the range lie up to 0.8 steps beyond the outermost codes, or 0.3 steps inside.
+  /// Steps from an end of the range to the outermost code of a candidate: the ends lie up to 0.8 steps beyond
+  /// these codes, or 0.3 steps inside.
+  [[nodiscard]] static constexpr float below(std::size_t k) noexcept {
+    return step * static_cast<float>(k / side) - 0.3f;
+  }
+  [[nodiscard]] static constexpr float above(std::size_t k) noexcept {
+    return step * static_cast<float>(k % side) - 0.3f;
+  }
+
   void start(float low, float high) noexcept {
-    constexpr float step = 1.1f / static_cast<float>(side - 1);
     for (std::size_t k = 0; k < count; ++k) {
-      const float below = step * static_cast<float>(k / side) - 0.3f;
-      const float above = step * static_cast<float>(k % side) - 0.3f;
-      scale[k] = (high - low) / (static_cast<float>(High) + below + above);
-      offset[k] = low + below * scale[k];
+      scale[k] = (high - low) / (static_cast<float>(High) + below(k) + above(k));
+      offset[k] = low + below(k) * scale[k];
       inverse[k] = 1 / scale[k];
     }
   }

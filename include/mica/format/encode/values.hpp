@@ -20,6 +20,14 @@ namespace mica::format::search {
   return x == x ? to_half(std::clamp(x, -65504.0f, 65504.0f)) : Half{0};
 }
 
+/// `scale`, which is in units of `unit`, as a file holds it. Never 0 for what is not 0: groups can make something
+/// of a scale that is too large, and nothing of none.
+[[nodiscard]] inline Half stored_scale(float scale, float unit) noexcept {
+  Half half = finite_half(scale * unit);
+  if (scale != 0 && (half.bits & 0x7FFFu) == 0) half.bits = static_cast<std::uint16_t>(half.bits | 1u);
+  return half;
+}
+
 /// N values in units of `unit`, with their weights. What is not finite is 0.
 template <std::size_t N>
 struct Values {
@@ -49,13 +57,8 @@ struct Values {
     unit = -unit;
   }
 
-  /// `scale`, which is in units, as a file holds it. Never 0 for what is not 0: groups can make something of
-  /// a scale that is too large, and nothing of none.
-  [[nodiscard]] Half stored(float scale) const noexcept {
-    Half half = finite_half(scale * unit);
-    if (scale != 0 && (half.bits & 0x7FFFu) == 0) half.bits = static_cast<std::uint16_t>(half.bits | 1u);
-    return half;
-  }
+  /// stored_scale() in the values' own units.
+  [[nodiscard]] Half stored(float scale) const noexcept { return stored_scale(scale, unit); }
 
   /// And back: what the file's reader will compute with.
   [[nodiscard]] float loaded(Half scale) const noexcept { return to_float(scale) / unit; }

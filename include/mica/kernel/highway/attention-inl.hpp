@@ -20,6 +20,7 @@
 #include "mica/kernel/highway/attention_q8_0-inl.hpp"
 #include "mica/kernel/highway/attention_tiles-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
+#include "mica/kernel/highway/store_blocks-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace MICA_PER_TARGET {
@@ -391,6 +392,15 @@ inline void attention_finish(const AttentionState& state) {
   }
 }
 
+template <class E>
+void store(const StoreArgs& a) {
+  if constexpr (std::is_same_v<E, format::Q8_0>) {
+    store_bytes(a);
+  } else {
+    store_blocks<E>(a);
+  }
+}
+
 #else
 
 template <KvReadable E>
@@ -406,7 +416,10 @@ inline void attention_merge(const AttentionArgs& a, const AttentionState& state)
   scalar::attention_merge(a, state);
 }
 inline void attention_finish(const AttentionState& state) { scalar::attention_finish(state); }
-inline void store_bytes(const StoreArgs& a) { scalar::store_bytes(a); }
+template <class E>
+void store(const StoreArgs& a) {
+  scalar::store<E>(a);
+}
 
 #endif  // MICA_VECTORS
 }  // namespace MICA_PER_TARGET

@@ -67,6 +67,11 @@ void choose_attention_values(const AttentionArgs& a) noexcept {
   HWY_EXPORT_T(MicaValues, attention_values<E>);
   HWY_DYNAMIC_DISPATCH_T(MicaValues)(a);
 }
+template <class E, long long = (HWY_TARGETS)>
+void choose_store(const StoreArgs& a) noexcept {
+  HWY_EXPORT_T(MicaStore, store<E>);
+  HWY_DYNAMIC_DISPATCH_T(MicaStore)(a);
+}
 
 }  // namespace MICA_ABI
 inline namespace MICA_KERNELS_ABI {
@@ -83,11 +88,16 @@ template <class E>
 void attention_values(const AttentionArgs& a) noexcept {
   choose_attention_values<E>(a);
 }
+template <class E>
+void store(const StoreArgs& a) noexcept {
+  choose_store<E>(a);
+}
 
 }  // namespace MICA_KERNELS_ABI
 }  // namespace mica::kernel::highway
 
-/// Compiles the products of a format, also of its packed rows, or the attention of an element, in this unit.
+/// Compiles the products of a format, also of its packed rows, or the attention of an element, or how it is
+/// stored, in this unit.
 #define MICA_INSTANTIATE_MATMUL(F) \
   template void mica::kernel::highway::matmul<F>(const mica::kernel::MatmulArgs<F>&) noexcept;
 #define MICA_INSTANTIATE_PACKED(F) \
@@ -99,3 +109,5 @@ void attention_values(const AttentionArgs& a) noexcept {
 #define MICA_INSTANTIATE_ATTENTION(E)                                                                    \
   template void mica::kernel::highway::attention_scores<E>(const mica::kernel::AttentionArgs&) noexcept; \
   template void mica::kernel::highway::attention_values<E>(const mica::kernel::AttentionArgs&) noexcept;
+#define MICA_INSTANTIATE_STORE(E) \
+  template void mica::kernel::highway::store<E>(const mica::kernel::StoreArgs&) noexcept;

@@ -341,11 +341,15 @@ inline void attention_finish(const AttentionState& state) noexcept {
   }
 }
 
-/// Tokens of a tile in Q8_0.
-inline void store_bytes(const StoreArgs& a) noexcept {
+/// Tokens of a tile, one after the other as E does it.
+template <KvElement E>
+void store(const StoreArgs& a) noexcept {
   for (std::size_t i = 0; i < a.x.rows(); ++i) {
-    const auto store = a.values ? format::Q8_0::store_value : format::Q8_0::store_key;
-    store(a.tile, a.slot + i, a.x.cols(), a.x[i].data());
+    if (a.values) {
+      E::store_value(a.tile, a.slot + i, a.x.cols(), a.x[i].data());
+    } else {
+      E::store_key(a.tile, a.slot + i, a.x.cols(), a.x[i].data());
+    }
   }
 }
 

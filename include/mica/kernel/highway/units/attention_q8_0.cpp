@@ -5,3 +5,4 @@
 #include "mica/kernel/highway/dispatch.hpp"
 
 MICA_INSTANTIATE_ATTENTION(mica::format::Q8_0)
+MICA_INSTANTIATE_STORE(mica::format::Q8_0)

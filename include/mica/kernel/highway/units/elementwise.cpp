@@ -25,7 +25,6 @@ MICA_CHOOSE(causal_conv, CausalConvArgs)
 MICA_CHOOSE(delta_rule, DeltaRuleArgs)
 MICA_CHOOSE(attention_softmax, AttentionArgs)
 MICA_CHOOSE(attention_finish, AttentionState)
-MICA_CHOOSE(store_bytes, StoreArgs)
 
 HWY_EXPORT(attention_merge);
 void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept {
