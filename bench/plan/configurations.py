@@ -11,7 +11,8 @@ The machine is measured (mica doctor --measure) into a cache folder of this scri
 configuration: a file of a published shape with fewer layers, experts or entries of the vocabulary (mica
 synth), `mica plan --json`, and two runs of `mica bench`. One reads a prompt, the other one decodes at the end
 of the full context, with the planned number of sequences. Compared are the bytes of all accounts with the
-peak of the run's ledger and with its peak resident memory, and both speeds, as medians of the rounds.
+peak of the run's ledger and with its peak resident memory, and both planned speeds with the medians of the
+rounds.
 
 --processor-clock: on a machine that others use, with --threads 1: times are processor time
 (processor_clock.c), and speeds of streamed weights, which wait for a disk, are left out.
@@ -156,7 +157,7 @@ class Program:
             kept.write_text(self.machine)
 
     def measure_parts(self, model, flags):
-        """The machine, and anew what a plan needs."""
+        """The stored measurement, with the parts of this plan measured again."""
         self.run("plan", str(model), "--json", "--measure", *flags, *self.threads, codes=(0, 4))
         return self.kept.read_text()
 
@@ -236,7 +237,7 @@ def run_both(program, row, model, rounds):
 
 
 def compare(program, row, model, machines):
-    """Adds the plan to a measured row, the median of those with each of these measurements."""
+    """Adds the plan to a measured row; speeds are medians over the measurements."""
     plans, whole = [], program.machine
     for machine in machines or [whole]:
         program.machine = machine

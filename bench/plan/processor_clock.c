@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A library to preload: the monotonic clock shows the processor time of the thread that reads it. On a machine
-// that others use, runs of one thread are then measured without the time in which they had no core, and no
-// load of others is seen.
+// that others use, runs of one thread are then measured without the time in which they had no core. The load of
+// others is 0, or mica would not store figures that are lower than former ones.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

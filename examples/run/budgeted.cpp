@@ -25,8 +25,18 @@ std::string streamed_way_out(const gguf::Document& document, plan::Question ques
   return n == 0 ? std::string() : join("--weights streamed -c ", n);
 }
 
-/// "-c 6144, or with --cache-type-k q8_0 --cache-type-v q8_0 -c 11264"; with streamed weights if nothing else
-/// fits.
+/// "--chunk 128": the largest of some smaller steps with which all else stays; empty if none fits.
+std::string smaller_steps(const gguf::Document& document, plan::Question question, std::uint64_t budget) {
+  while (question.model.chunk > plan::min_chunk) {
+    question.model.chunk = std::max(question.model.chunk / 4, plan::min_chunk);
+    if (plan_within(document, question, budget).peak_bytes <= budget)
+      return join("--chunk ", question.model.chunk);
+  }
+  return {};
+}
+
+/// "-c 6144, or with --cache-type-k q8_0 --cache-type-v q8_0 -c 11264, or with --chunk 128"; with streamed weights
+/// if nothing else fits.
 std::string ways_out(const gguf::Document& document, const plan::Question& question, std::size_t n_ctx,
                      std::uint64_t budget) {
   std::string text;
@@ -41,6 +51,8 @@ std::string ways_out(const gguf::Document& document, const plan::Question& quest
       text += join(text.empty() ? "" : ", or with ", "--cache-type-k q8_0 --cache-type-v q8_0 -c ", n);
     }
   }
+  if (const std::string steps = smaller_steps(document, question, budget); !steps.empty())
+    text += join(text.empty() ? "" : ", or with ", steps);
   return text.empty() ? streamed_way_out(document, question, n_ctx, budget) : text;
 }
 

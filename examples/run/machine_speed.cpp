@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace mica::program {
@@ -55,7 +56,10 @@ std::string disk_of(const io::File& file) { return std::to_string(file.identity(
 
 /// The measurement of this machine; null if the file is missing, is of another machine, or has another form.
 Json read_kept(std::size_t threads) {
-  std::ifstream in(kept_file());
+  const std::string path = kept_file();
+  struct ::stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::ifstream in(path);
   const Json kept = Json::parse(in, nullptr, false);
   if (!kept.is_object() || kept.value("machine", Json()) != machine_of(threads)) return {};
   for (const char* const part : {"formats", "files", "elements", "rows", "disks", "runs"}) {
@@ -233,12 +237,12 @@ std::string busy_text(double lost, double load) {
     return join("other processes took ", fixed(100 * lost, 0),
                 " % of the time of the cores while this machine was measured");
   if (load > max_load)
-    return join("other processes kept ", fixed(100 * load, 0),
+    return join("other processes kept ", fixed(100 * std::min(load, 1.0), 0),
                 " % of the cores busy in the minute before this machine was measured");
   return {};
 }
 
-/// The highest rate at which memory was read, of the formats that were measured now.
+/// The maximum of the rates in `of` at which one token reads, of the formats that `now` has.
 double read_rate(const plan::MachineSpeed& of, const plan::MachineSpeed& now) {
   double rate = 0;
   for (const auto& [id, found] : now.formats) {
@@ -258,13 +262,15 @@ bool replaces(const OutputOptions& options, double before, double now, const std
     note(options, join("mica: ", busy,
                        ", so the figures are low; mica doctor --measure on an idle machine replaces them"));
   if (lower)
-    note(options, join("mica: memory is read with ", rate(now), "; ", rate(before), " was stored before and ",
+    note(options, join("mica: weights are read at ", rate(now), "; ", rate(before), " was stored before and ",
                        busy.empty() ? "is replaced"
-                                    : "stays, since the machine is busy; remove machine.json to drop it"));
+                                    : "stays with all other figures, since the machine is busy; remove " +
+                                          kept_file() + " to drop them"));
   return !lower || busy.empty();
 }
 
-/// A whole measurement with parts that were measured later. What runs taught belongs to the former figures.
+/// A whole measurement with these parts in place of its own, without the ratios of runs, which belong to the
+/// former figures.
 Json with_parts(Json whole, const Json& parts) {
   for (const char* const name : {"formats", "files", "elements"}) {
     if (parts.contains(name)) whole[name].update(parts[name]);

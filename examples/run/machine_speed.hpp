@@ -18,9 +18,9 @@ namespace mica::program {
 /// if it is that of `file` (null: none). A damaged file counts as none.
 [[nodiscard]] std::optional<plan::MachineSpeed> known_speed(std::size_t threads, const io::File* file);
 
-/// Measures with that number of threads, and the disk of `file`, and stores the result; takes some seconds
-/// and says so. only: what is measured where all was measured before, of which the rest stays; null: all.
-/// Raises as fit::MachineProbe and io::DiskProbe; if the file cannot be written, a note says so.
+/// Measures with that number of threads, and the disk of `file`, and stores the result; takes up to a minute,
+/// with `only` some seconds, and says so. only: measures these parts alone and keeps all other stored figures;
+/// null, or where nothing is stored: all. Raises as fit::MachineProbe and io::DiskProbe; if the file cannot be written, a note says so.
 plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file,
                                  const plan::SpeedParts* only = nullptr);
 

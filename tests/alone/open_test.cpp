@@ -295,9 +295,19 @@ TEST_CASE("a budget that is too small refuses the model and names the account") 
   const Error none = refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.memory_bytes = 1000}); });
   CHECK(none.code() == ErrorCode::budget);
   CHECK(mentions(none, "process", "1000"));
-  const Error weights =
+  const Error process =
       refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.n_ctx = 64, .memory_bytes = 8'700'000}); });
-  CHECK(mentions(weights, "tiny.gguf: ", "do not fit the memory budget of 8700000"));
+  CHECK(mentions(process, "tiny.gguf: ", "do not fit the memory budget of 8700000"));
+  plan::Question question;
+  question.model.n_ctx = 64;
+  const plan::Plan plan = plan::make_plan(gguf::parse(tiny.bytes(), "tiny.gguf"), question);
+  const auto of = [&](budget::Account account) { return plan.accounts[account]; };
+  CHECK(of(budget::Account::process) >= plan::any_process_bytes + tiny.bytes().size());
+  const std::uint64_t without_weights = of(budget::Account::process) + of(budget::Account::tokenizer) + 1;
+  const Error weights = refusal(
+      [&] { return open(tiny.bytes(), "tiny.gguf", {.n_ctx = 64, .memory_bytes = without_weights}); });
+  CHECK(weights.code() == ErrorCode::budget);
+  CHECK(mentions(weights, "tiny.gguf: ", "weights"));
   CHECK(weights.message().find("tiny.gguf") == weights.message().rfind("tiny.gguf"));
 }
 

@@ -50,14 +50,14 @@ TEST_CASE("a tensor of more than a million numbers arrives whole") {
   }
 }
 
-TEST_CASE("a number that is not finite is refused by its tensor and row") {
+TEST_CASE("the refusal of a number that is not finite names its tensor and row") {
   std::vector<float> values(3 * 4, 1.0F);
   values[9] = std::numeric_limits<float>::infinity();
   const TemporaryFolder folder;
   write_safetensors(folder.path("model.safetensors"), {{"wrong", stored("F32", {3, 4}, values)}});
   const auto checkpoint = convert::Checkpoint::open(folder.path(""));
   CHECK_THROWS_WITH_AS(static_cast<void>(written(checkpoint, "wrong")),
-                       doctest::Contains("tensor 'wrong' has a number that is not finite in row 2"), Error);
+                       doctest::Contains("tensor 'wrong' has a number that is not finite, in row 2"), Error);
 }
 
 }  // namespace mica::test::tensor_bytes_test

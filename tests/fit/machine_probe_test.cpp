@@ -83,7 +83,7 @@ TEST_CASE("a measurement that takes long runs each piece once, reports each, and
   CHECK(part.elements.empty());
 }
 
-TEST_CASE("of the formats and elements only those that a model uses are measured, where it says so") {
+TEST_CASE("a measurement of parts has only their formats and elements") {
   exec::Team team(2);
   Probe probe(team, Probe::min_bytes);
   plan::SpeedParts only;

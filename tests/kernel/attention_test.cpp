@@ -222,13 +222,13 @@ TEST_CASE_TEMPLATE("kernels store keys and values as the element does", E, forma
     heads[3 * head_dim] = inf;
     heads[4 * head_dim] = nan;
     for (std::size_t i = 0; i < head_dim; ++i) {
-      heads[5 * head_dim + i] *= 1e-6f;  // scales below 2^-14
-      heads[6 * head_dim + i] *= 1e-40f;
+      heads[5 * head_dim + i] *= 1e-6f;                         // scales below 2^-14
+      heads[6 * head_dim + i] *= 1e-40f;                        // subnormal
       heads[8 * head_dim + i] = static_cast<float>(i % 9) - 4;  // ties
-      heads[9 * head_dim + i] *= 1e30f;
+      heads[9 * head_dim + i] *= 1e30f;                         // above F16
     }
     heads[10 * head_dim] = 65504;  // the largest half
-    heads[11 * head_dim] = 65505;
+    heads[11 * head_dim] = 65505;  // just above it
     for (const bool values : {false, true}) {
       for (const auto& slots : std::initializer_list<std::pair<std::size_t, std::size_t>>{// first, number
 

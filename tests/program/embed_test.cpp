@@ -174,7 +174,7 @@ TEST_CASE("a model that does not embed, no texts, and too many dims are refused"
   CHECK(said({"embed", MICA_SOURCE "/examples/models/fairy.gguf", "cat", "--pooling", "last"}).size() > 100);
 }
 
-TEST_CASE("a plan of an encoder has no sequences at once") {
+TEST_CASE("a plan of a text encoder refuses --parallel above 1") {
   const Models m;
   const Ran ran = mica({"plan", m.encoder, "-np", "4"});
   CHECK(ran.code == 2);

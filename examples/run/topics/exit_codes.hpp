@@ -17,9 +17,9 @@ inline constexpr Topic exit_codes{"exit-codes", "the numbers with which mica end
   130   interrupted (SIGINT, SIGTERM); what was printed stays, a session is
         saved
 
-With each code above 0 there is one sentence on stderr: what was found, what
-is allowed, and what to do. With --json and --jsonl there is also an object on
-stdout:
+With codes 1 to 6 there is one sentence on stderr: what was found, what is
+allowed, and what to do. With --json and --jsonl each code above 0 has an
+object on stdout:
 
   {"error":{"code":2,"type":"usage","message":"..."}}
 

@@ -12,6 +12,7 @@
 #include "meter.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
+#include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/plan/solve.hpp"
@@ -52,9 +53,10 @@ class PlanVerb final : public RunningVerb {
     RunningOptions::add_to(flags);
     add_degrade(flags);
     flags.group("Speed");
-    flags.toggle("--measure", measure,
-                 "measure in some seconds what kernels do here with what this model uses; if nothing was "
-                 "measured before, as mica doctor --measure");
+    flags.toggle(
+        "--measure", measure,
+        "measure in some seconds the kernels that this model uses; the first time, and with --solve, "
+        "all of them");
     flags.group("Plan");
     flags.number("-np,--parallel", parallel, {1, 1024}, "sequences at once, each with a context of its own");
     flags.toggle("--solve", solve, "all solutions within --memory, each with its longest context");
@@ -131,9 +133,17 @@ std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::
   return PredictedSpeed{prompt, *machine, at(prompt), at(plan.n_ctx)};
 }
 
-std::string speed_text(const std::optional<PredictedSpeed>& predicted, const plan::Plan& plan) {
-  if (!predicted) return "speed        not known here; mica doctor --measure takes up to a minute, once\n";
+std::string speed_text(const std::optional<PredictedSpeed>& predicted, const plan::Plan& plan,
+                       std::size_t threads) {
+  if (!predicted) {
+    const bool usual = threads == budget::cpu_limits().threads();
+    return join("speed        not known here; mica doctor --measure", usual ? "" : join(" -t ", threads),
+                " takes up to a minute, once\n");
+  }
   const auto& [prompt, machine, first, last] = *predicted;
+  if (plan.config.encodes)
+    return join("speed        ", at_right(fixed(first.prefill, 1), 11), "  tokens a second of texts of ",
+                prompt, " (", machine.basis, ")\n");
   return join("speed        ", at_right(fixed(first.decode, first.decode < 10 ? 2 : 1), 11),
               "  tokens a second, ", fixed(last.decode, 2), " at ", plan.n_ctx, "; prompts ",
               fixed(first.prefill, 1), ", the first token after ", fixed(first.first_token_seconds, 2),
@@ -281,8 +291,7 @@ int PlanVerb::run() {
   open.logits_rows = open.sequences.count = parallel;
   const arch::Config model = arch::AnyOf<arch::All>::config(document);
   MICA_CHECK(!model.encodes || parallel == 1, usage, document.path(),
-             ": is a text encoder, whose texts share steps: --chunk is the number of their tokens; leave out "
-             "--parallel");
+             " is a text encoder: its texts share steps of up to --chunk tokens; leave out --parallel");
   if (model.encodes) open = embedding_options(std::move(open), model);  // as mica embed opens it
   const plan::Question question = question_of(open);
   if (!ranks_file.empty()) return plan_for_ranks(*this, document, question);
@@ -290,7 +299,7 @@ int PlanVerb::run() {
   const plan::Plan plan = plan_within(document, question, budget);
   note_long_context(*this, plan.n_ctx, plan.config);
   const bool fits = plan.peak_bytes <= budget;
-  const plan::Adjustable free = freedom_of(*this);
+  const plan::Adjustable free = model.encodes ? plan::Adjustable() : freedom_of(*this);  // as mica embed
   const std::optional<plan::Fallback> fallback =
       fits ? std::nullopt : fallback_within(document, question, budget, free);
   const double steps = probe ? steps_per_second(document, plan) : 0;
@@ -318,7 +327,7 @@ int PlanVerb::run() {
       print(join("experts      ", at_right(budget::size_text(experts), 11),
                  "  read from the file for each token, on average\n"));
     }
-    print(speed_text(predicted, plan));
+    print(speed_text(predicted, plan, question.threads));
     print(advice_text(lines, 13));
     if (solve)
       print(solutions_text(solutions, predicted ? std::optional(predicted->machine) : std::nullopt, document,

@@ -54,7 +54,7 @@ void attention_finish(const AttentionState& state) noexcept;
 
 }  // namespace MICA_KERNELS_ABI
 
-/// Elements that have store<E>(): int8, and blocks of integers with a scale.
+/// Elements that have store<E>(): Q8_0, and the block elements of AllKv whose levels are integers.
 template <class E>
 inline constexpr bool stores = std::is_same_v<E, format::Q8_0>;
 template <class F, bool rotates>

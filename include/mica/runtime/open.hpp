@@ -162,7 +162,7 @@ namespace detail {
 
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
-/// make(); a refusal of memory, which knows an account and its bytes, names the document too.
+/// Calls make(). An ErrorCode::budget whose message lacks the path of the document gets it in front.
 template <class F>
 [[nodiscard]] auto with_name(const gguf::Document& document, F&& make) {
   try {

@@ -127,8 +127,8 @@ class EncodedSink {
     if (wrong == values_.end()) return;
     const std::uint64_t at = written_ + static_cast<std::uint64_t>(wrong - values_.begin());
     raise(ErrorCode::file, plan_.stored.parts.front().file->path(), ": tensor '", escaped(plan_.source),
-          "' has a number that is not finite in row ", at / plan_.width(),
-          "; such a model computes no logits. Download the checkpoint again");
+          "' has a number that is not finite, in row ", at / plan_.width(), " of '", plan_.name,
+          "' (counted from 0), so logits would not be finite either; compare the checksum of the checkpoint");
   }
 
   const TensorPlan& plan_;
@@ -180,7 +180,7 @@ inline void write_blocks(const TensorPlan& plan, const gguf::Sink& sink) {
 }  // namespace detail
 
 /// Hands over all bytes of the tensor. Raises ErrorCode::file for a stored number that is not finite, and what
-/// format::encode_rows and the sink raise.
+/// format::encode_rows and the sink raise. Limit: blocks (MXFP4) are not checked.
 /// Cost: one pass over the stored numbers; memory for about a million floats and one row.
 inline void write_tensor(const TensorPlan& plan, const gguf::Sink& sink) {
   switch (plan.origin) {

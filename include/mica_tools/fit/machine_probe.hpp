@@ -17,6 +17,8 @@
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/huge.hpp"
+#include "mica/base/rng.hpp"
+#include "mica/block/detail/attend.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
@@ -75,7 +77,7 @@ class MachineProbe {
                                         (3 + more_rows.size()) * Elements::size + RowProbe<E, K>::pieces +
                                         1;  // of measure()
 
-  /// The pieces of measure() with these parts; null: all.
+  /// The number of pieces of measure() with these parts; null: with all.
   [[nodiscard]] static std::size_t pieces_of(const plan::SpeedParts* only) {
     if (only == nullptr) return pieces;
     std::size_t all = RowProbe<E, K>::pieces + 1;
@@ -90,10 +92,11 @@ class MachineProbe {
     return all;
   }
 
-  /// Each piece is run `rounds` times after one that warms up, and the median counts. Once `long_seconds` have
-  /// passed, each piece is run once. cancel: read between runs; later figures are then missing.
-  /// on_piece(done): called after each piece. only: the formats and elements; null: all. Raises
-  /// ErrorCode::failed when a product differs from the specification.
+  /// Measures the machine. Each piece is run `rounds` times after one that warms up, and the median counts. Once
+  /// `long_seconds` have passed, each piece is run once. cancel: read between runs; later figures are then
+  /// missing. on_piece(done): called after each piece. only: these formats and elements, beside operations on
+  /// rows and the parallel run; null: all. Raises ErrorCode::failed when a product differs from the
+  /// specification.
   [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3, const std::atomic<bool>* cancel = nullptr,
                                            double long_seconds = 20,
                                            const std::function<void(std::size_t done)>& on_piece = {},
@@ -126,7 +129,7 @@ class MachineProbe {
   }
 
  private:
-  /// The speeds with the highest of all formats.
+  /// With read_bytes and dot_macs, the maxima of all formats.
   [[nodiscard]] static plan::MachineSpeed with_limits(plan::MachineSpeed speed) {
     for (const auto& [id, found] : speed.formats) {
       speed.read_bytes = std::max(speed.read_bytes, found.decode_bytes);
@@ -294,15 +297,13 @@ class MachineProbe {
     return speed;
   }
 
-  /// Encodes the keys and values of a tile.
+  /// Encodes the keys and values of a tile, as a step does.
   template <class Element>
   void store(std::size_t worker) noexcept {
-    Scratch& s = scratch_[worker];
-    std::byte* const tile = reinterpret_cast<std::byte*>(s.tile.data());
-    for (std::size_t slot = 0; slot < format::tile_tokens; ++slot) {
-      Element::store_key(tile, slot, head_dim, s.q.data());
-      Element::store_value(tile + Element::key_tile_bytes(head_dim), slot, head_dim, s.q.data());
-    }
+    std::byte* const tile = reinterpret_cast<std::byte*>(scratch_[worker].tile.data());
+    const MatrixView<const float> x(numbers_.data(), format::tile_tokens, head_dim);
+    block::store_tokens<K, Element>({tile, 0, x, false});
+    block::store_tokens<K, Element>({tile + Element::key_tile_bytes(head_dim), 0, x, true});
   }
 
   /// One KV head over its context for some rows.
@@ -346,6 +347,15 @@ class MachineProbe {
     return {codes_.data(), scales_.data(), sums_.data(), tokens, cols};
   }
 
+  /// n numbers that are about normal.
+  [[nodiscard]] static std::vector<float> noise(std::size_t n) {
+    CounterRng rng(1);
+    std::vector<float> numbers(n);
+    for (float& x : numbers)
+      x = static_cast<float>(rng.uniform() + rng.uniform() + rng.uniform() + rng.uniform() - 2);
+    return numbers;
+  }
+
   /// The outputs of attention of one worker.
   struct Scratch {
     std::vector<float> q = std::vector<float>(16 * group * head_dim, 0.25f), out = q, total = q;
@@ -365,6 +375,8 @@ class MachineProbe {
   std::vector<float> scales_ = std::vector<float>(many * cols / 32);
   std::vector<std::int16_t> sums_ = std::vector<std::int16_t>(many * cols / 16);
   std::vector<float> y_ = std::vector<float>(many * rows_at_once);
+  std::vector<float> numbers_ =
+      noise(format::tile_tokens * head_dim);  // encoders search more where numbers differ
   std::vector<Scratch> scratch_;
 };
 

@@ -64,11 +64,11 @@ struct MachineSpeed {
   [[nodiscard]] bool known() const noexcept { return read_bytes > 0; }
 };
 
-/// What a run uses, of what a machine is measured with (fit/machine_probe.hpp).
+/// The parts of a measurement (fit/machine_probe.hpp) that one run needs.
 struct SpeedParts {
   std::set<format::Id> formats;                 // of weights
   std::set<std::string, std::less<>> elements;  // of keys and values, by name
-  bool as_in_file = false;                      // rows that are not packed, beside packed ones
+  bool as_in_file = false;                      // also rows that lie as in a file
 };
 
 /// The prediction.

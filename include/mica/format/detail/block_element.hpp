@@ -57,7 +57,7 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
     return std::size_t{0};
   }();
   static constexpr bool has_minima = requires(Block block) { block.m; };
-  /// Whether a value is a scale times an integer, plus a minimum where there is one: kernels may find them.
+  /// Whether a value is a scale times an integer, plus a minimum where there is one: kernels search the scale.
   static constexpr bool has_integer_levels = requires { typename Encoder<F>::Levels; };
 
   // Required by KvParts

@@ -20,8 +20,8 @@ namespace mica::format::search {
   return x == x ? to_half(std::clamp(x, -65504.0f, 65504.0f)) : Half{0};
 }
 
-/// `scale`, which is in units of `unit`, as a file holds it. Never 0 for what is not 0: groups can make something
-/// of a scale that is too large, and nothing of none.
+/// `scale` times `unit` as F16. A scale that is not 0 becomes at least the smallest F16: codes can correct a
+/// scale that is too large, but not one of 0.
 [[nodiscard]] inline Half stored_scale(float scale, float unit) noexcept {
   Half half = finite_half(scale * unit);
   if (scale != 0 && (half.bits & 0x7FFFu) == 0) half.bits = static_cast<std::uint16_t>(half.bits | 1u);

@@ -96,8 +96,8 @@ void store(const StoreArgs& a) noexcept {
 }  // namespace MICA_KERNELS_ABI
 }  // namespace mica::kernel::highway
 
-/// Compiles the products of a format, also of its packed rows, or the attention of an element, or how it is
-/// stored, in this unit.
+/// Compiles in this unit the products of a format, also of its packed rows, or the attention or the storing of
+/// an element.
 #define MICA_INSTANTIATE_MATMUL(F) \
   template void mica::kernel::highway::matmul<F>(const mica::kernel::MatmulArgs<F>&) noexcept;
 #define MICA_INSTANTIATE_PACKED(F) \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Per target: keys and values are stored in blocks of 32 with a scale, or a scale and a minimum
-// (format/detail/block_element.hpp). They are those of the quick searches of format/encode/scale.hpp and
-// format/encode/line.hpp, to the bit: the candidates are lanes.
+// (format/detail/block_element.hpp). Scales and minima have the bits of the quick searches of
+// format/encode/scale.hpp and format/encode/line.hpp. Each lane is a candidate.
 
 #if defined(MICA_KERNEL_HIGHWAY_STORE_BLOCKS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_STORE_BLOCKS_INL_HPP
@@ -24,9 +24,9 @@ inline constexpr std::size_t line_candidates = 9;
 /// The levels of a search: integers.
 struct SearchedLevels {
   float low, high;
-  alignas(64) float start[16] = {};  // of scales: a part of the lowest or the highest level
-  alignas(64) float below[16] = {};  // of lines: steps from the lowest number to the first code
-  alignas(64) float above[16] = {};  // and from the last code to the highest number
+  alignas(64) float start[16] = {};  // scales: the level of the peak, 0.75 to 1.3 times the outermost one
+  alignas(64) float below[16] = {};  // lines: steps from the smallest number to the first code
+  alignas(64) float above[16] = {};  // lines: steps from the last code to the largest number
 
   template <class Levels>
   static SearchedLevels of(Levels) {
@@ -52,11 +52,11 @@ struct SearchedLevels {
   }
 };
 
-/// The candidates for the scale of a block, (16), with their sums; search::detail::ScaleLanes.
+/// 16 candidates for the scale of a block, as search::detail::ScaleLanes.
 struct Candidates {
   VF inverse[parts], xq[parts], qq[parts];
 
-  /// x: 32 numbers with this peak.
+  /// x: 32 numbers; peak: the one with the largest magnitude.
   HWY_INLINE Candidates(const float* x, float peak, const SearchedLevels& levels) {
     const DF d;
     MICA_UNROLL
@@ -75,7 +75,7 @@ struct Candidates {
     }
   }
 
-  /// The scale of the best candidate; squares: the sum of x^2.
+  /// The smallest scale whose error is larger by a 64th at most than the smallest error; squares: the sum of x^2.
   [[nodiscard]] HWY_INLINE float best(float squares) const {
     const DF d;
     const VF none = hn::Set(d, std::numeric_limits<float>::max());
@@ -105,11 +105,11 @@ struct Candidates {
   }
 };
 
-/// Candidates for a scale and an offset, of which the first nine count; search::detail::LineLanes.
+/// Candidates for a scale and an offset, as search::detail::LineLanes; lanes from the tenth on are not read.
 struct LineCandidates {
   VF scale[parts], offset[parts];
 
-  /// x: 32 numbers from low to high; sum: theirs.
+  /// x: 32 numbers; low, high, sum: their minimum, maximum and sum.
   HWY_INLINE LineCandidates(const float* x, float low, float high, float sum, const SearchedLevels& levels) {
     const DF d;
     const VF one = hn::Set(d, 1), width = hn::Set(d, high - low), sum_x = hn::Set(d, sum), n = hn::Set(d, 32);
@@ -137,7 +137,7 @@ struct LineCandidates {
     }
   }
 
-  /// The line with the least error.
+  /// The line with the smallest error.
   [[nodiscard]] HWY_INLINE format::search::Line best(const float* x, const SearchedLevels& levels) const {
     const DF d;
     alignas(64) float error[16];
@@ -160,7 +160,7 @@ struct LineCandidates {
   }
 };
 
-/// 32 numbers in units of a power of two; format::search::Values.
+/// 32 numbers in units of a power of two, as format::search::Values.
 struct BlockValues {
   alignas(64) float x[32];
   float unit;
@@ -198,7 +198,7 @@ struct BlockValues {
   }
 };
 
-/// The scale with about the least error; search::find_scale.
+/// The scale with about the smallest error, as search::find_scale.
 HWY_INLINE float find_scale(const float* x, const SearchedLevels& levels) {
   const DF d;
   VF sizes = hn::Zero(d);
@@ -211,7 +211,7 @@ HWY_INLINE float find_scale(const float* x, const SearchedLevels& levels) {
   return Candidates(x, *peak, levels).best(squares);
 }
 
-/// The line with about the least error; search::find_line.
+/// The line with about the smallest error, as search::find_line.
 HWY_INLINE format::search::Line find_line(const float* x, const SearchedLevels& levels) {
   const DF d;
   VF least = hn::Load(d, x), most = least;
@@ -226,7 +226,7 @@ HWY_INLINE format::search::Line find_line(const float* x, const SearchedLevels& 
   return LineCandidates(x, low, high, sum, levels).best(x, levels);
 }
 
-/// A block of 32 numbers; its scale is no number where F16 could not hold one of them.
+/// Encodes 32 numbers; d becomes NaN where the magnitude of one is above 65504, the largest F16.
 template <class Block>
 HWY_INLINE void search_block(const float* values, const SearchedLevels& levels, Block& block) {
   namespace search = format::search;
@@ -249,7 +249,7 @@ HWY_INLINE void search_block(const float* values, const SearchedLevels& levels, 
   if (!all.fits) block.d = to_half(std::numeric_limits<float>::quiet_NaN());
 }
 
-/// Tokens of one tile.
+/// Stores tokens of one tile.
 template <class E>
 void store_blocks(const StoreArgs& a) {
   using F = typename E::Format;
@@ -262,7 +262,7 @@ void store_blocks(const StoreArgs& a) {
     } else {
       std::copy_n(a.x[i].data(), dims, head);
     }
-    // The first numbers of the last block again, up to 32.
+    // The last block is filled up with its own numbers.
     for (std::size_t k = dims; k < 32 * blocks; ++k) head[k] = head[last + (k - last) % (dims - last)];
     for (std::size_t b = 0; b < blocks; ++b) {
       typename E::Block block;

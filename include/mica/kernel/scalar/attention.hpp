@@ -341,7 +341,7 @@ inline void attention_finish(const AttentionState& state) noexcept {
   }
 }
 
-/// Tokens of a tile, one after the other as E does it.
+/// Stores tokens of a tile by E's own functions.
 template <KvElement E>
 void store(const StoreArgs& a) noexcept {
   for (std::size_t i = 0; i < a.x.rows(); ++i) {
