@@ -21,7 +21,7 @@ enum class Account : std::uint8_t {
   logits,       ///< rows of logits and sampler candidates
   tokenizer,    ///< vocabulary, merges, templates
   io_buffers,   ///< blocks on their way from disk
-  process,      ///< code, stacks, libc: a documented constant
+  process,      ///< code, stacks, libc, a model in memory (plan::process_bytes)
 };
 
 /// The number of accounts, and their names in the order of Account.

@@ -44,6 +44,7 @@
 #include "mica/base/matrix_view.hpp"
 #include "mica/format/concept.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -99,12 +100,14 @@ struct StoreArgs {
   bool values = false;
 };
 
-/// Kernels that store element E themselves, with the bits of E.
+/// Kernels that store element E themselves, with the bits of E: they have
+/// `template <class E> static void store(const StoreArgs&) noexcept`. Others use kernel::scalar::store<E>.
+// clang-format off
 template <class K, class E>
 concept Stores = requires(const StoreArgs& a) {
-  { K::template store<E>(a) }
-  noexcept;
+  { K::template store<E>(a) } noexcept -> std::same_as<void>;
 };
+// clang-format on
 
 /// The state of rows across chunks.
 struct AttentionState {

@@ -32,10 +32,11 @@ inline constexpr std::uint64_t process_bytes_per_piece = 5;
 inline constexpr std::uint64_t any_process_bytes = std::uint64_t{45} << 18;
 
 /// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, a model that is in memory
-/// already (gguf::parse), and temporary memory while a file is opened, which grows with the vocabulary. How many pages of a program are in memory depends
-/// on the kernel and on the policies that run: bench/plan/measure.py found 9.9 to 10.6 MiB for small
-/// vocabularies, up to 1.2 MiB more where weights are streamed, and 10.4 to 11.8 for 64,000 to 262,000
-/// pieces, and bench/budgets.py up to 11.1, on x86-64 Linux with glibc.
+/// already (gguf::parse; resident weights are a copy of it), and temporary memory while a file is opened, which
+/// grows with the vocabulary. How many pages of a program are in memory depends on the kernel and on the
+/// policies that run: bench/plan/measure.py found 9.9 to 10.6 MiB for small vocabularies, up to 1.2 MiB more
+/// where weights are streamed, and 10.4 to 11.8 for 64,000 to 262,000 pieces, and bench/budgets.py up to 11.1,
+/// on x86-64 Linux with glibc.
 [[nodiscard]] inline std::uint64_t process_bytes(const gguf::Document& document) {
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
   std::uint64_t bytes = any_process_bytes + process_bytes_per_piece * (pieces ? pieces->size() : 0);
