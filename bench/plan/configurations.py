@@ -16,9 +16,8 @@ rounds.
 
 --processor-clock: on a machine that others use, with --threads 1: times are processor time
 (processor_clock.c), and speeds of streamed weights, which wait for a disk, are left out.
---measure-each: before each round the plan measures what it needs anew (mica plan --measure), and the medians
-of predictions are compared: where virtual machines share a memory bus, its speed changes from minute to
-minute.
+--measure-each: mica plan --measure runs before each round, and the medians of predictions are compared: where
+virtual machines share a memory bus, its speed changes from minute to minute.
 --lock FILE: this lock is held while something is measured, for some two minutes at a time, so that programs
 can share a machine. --machine FILE: the measurement of an earlier run, or the place for that of this one.
 --headers DIR: keeps the files with holes in place of the weights, and the measurements of --measure-each.

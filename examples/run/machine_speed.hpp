@@ -20,7 +20,8 @@ namespace mica::program {
 
 /// Measures with that number of threads, and the disk of `file`, and stores the result; takes up to a minute,
 /// with `only` some seconds, and says so. only: measures these parts alone and keeps all other stored figures;
-/// null, or where nothing is stored: all. Raises as fit::MachineProbe and io::DiskProbe; if the file cannot be written, a note says so.
+/// null, or where nothing is stored: all. Raises as fit::MachineProbe and io::DiskProbe; if the file cannot be
+/// written, a note says so.
 plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file,
                                  const plan::SpeedParts* only = nullptr);
 
