@@ -47,8 +47,8 @@ struct SearchedLevels {
   [[nodiscard]] HWY_INLINE VF nearest(VF t) const {
     const DF d;
     const VF least = hn::Set(d, low), most = hn::Set(d, high), magic = hn::Set(d, 0x1.8p23f);
-    const VF above = hn::IfThenElse(hn::Gt(t, least), t, least);
-    return hn::Sub(hn::Add(hn::Min(above, most), magic), magic);
+    const VF from_low = hn::IfThenElse(hn::Gt(t, least), t, least);
+    return hn::Sub(hn::Add(hn::Min(from_low, most), magic), magic);
   }
 };
 
